@@ -1,0 +1,29 @@
+# Two functions: a library a folder of src/, and a GoogleTest program a folder of tests/.
+# Warnings are errors everywhere; sanitizers apply to the whole tree so that no library is left uninstrumented.
+
+add_library(transept_flags INTERFACE)
+target_compile_options(transept_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
+target_include_directories(transept_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+if(TRANSEPT_SANITIZE)
+  add_compile_options(-fsanitize=${TRANSEPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TRANSEPT_SANITIZE})
+endif()
+
+# transept_library(FOLDER SOURCES a.cc ... DEPS base spec ... LIBS external targets ...)
+function(transept_library folder)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  add_library(transept_${folder} STATIC ${A_SOURCES})
+  list(TRANSFORM A_DEPS PREPEND transept_)
+  target_link_libraries(transept_${folder} PUBLIC transept_flags ${A_DEPS} ${A_LIBS})
+endfunction()
+
+# transept_test(NAME SOURCES a_test.cc ... DEPS folders ... [LABELS slow]): one program, each of its cases a ctest test.
+function(transept_test name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  list(TRANSFORM A_DEPS PREPEND transept_)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE TRANSEPT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE transept_flags ${A_DEPS} ${A_LIBS} GTest::gtest_main GTest::gmock)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${A_LABELS}" TIMEOUT 600)
+endfunction()

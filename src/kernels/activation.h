@@ -1,0 +1,25 @@
+// Activations of the feed-forward layers and their gated forms (arXiv:1606.08415, arXiv:2002.05202), with their gradients.
+// One call runs on one thread. The kinds are those of the spec's table, restated here because kernels know no spec.
+#pragma once
+
+#include "tensor/rows.h"
+
+namespace transept {
+
+enum class ActivationKind { kRelu, kGelu, kGeluTanh, kSilu };
+
+// y = act(x). y may be x.
+void activation_forward(ActivationKind kind, ConstRows x, Rows y);
+
+// Reads x and dy; writes dx = dy * act'(x) and y = act(x), which the weight gradient of the next projection needs.
+// dx may alias x, and y may alias dy: each element is read before its place is written. relu'(0) = 0.
+void activation_backward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y);
+
+// x is [rows, 2F]: the gate in the first half of a row, up in the second. y [rows, F] = act(gate) * up.
+void gated_forward(ActivationKind kind, ConstRows gate_up, Rows y);
+
+// Reads gate_up and dy [rows, F]; writes d_gate_up = (dy * up * act'(gate), dy * act(gate)) and y = act(gate) * up.
+// d_gate_up may alias gate_up and y may alias dy.
+void gated_backward(ActivationKind kind, ConstRows gate_up, ConstRows dy, Rows d_gate_up, Rows y);
+
+}  // namespace transept

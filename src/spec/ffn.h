@@ -1,0 +1,60 @@
+// Feed-forward kinds: act(x W1) W2 (arXiv:1706.03762 section 3.3) and its gated forms (act(x Wg) * x Wu) Wd (arXiv:2002.05202).
+// The kinds differ only in activation and gate, so they are rows of a table.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "spec/fields.h"
+#include "spec/params.h"
+
+namespace transept {
+
+enum class Activation { kRelu, kGelu, kGeluTanh, kSilu };
+
+// kGelu is x * Phi(x) with the error function; kGeluTanh its tanh approximation (arXiv:1606.08415 section 2).
+enum class FfnKind { kRelu, kGelu, kGeluTanh, kSwiglu, kGeglu };
+template <>
+struct EnumNames<FfnKind> {
+  static constexpr std::array<std::string_view, 5> kNames{"relu", "gelu", "gelu_tanh", "swiglu", "geglu"};
+};
+
+struct FfnForm {
+  Activation activation;
+  bool gated;
+};
+inline constexpr std::array<FfnForm, 5> kFfnForms{{
+    {Activation::kRelu, false},
+    {Activation::kGelu, false},
+    {Activation::kGeluTanh, false},
+    {Activation::kSilu, true},
+    {Activation::kGeluTanh, true},  // GeGLU as Gemma runs it: the tanh form
+}};
+
+struct FfnSpec {
+  FfnKind kind = FfnKind::kSwiglu;
+  int64_t intermediate_size = 0;
+  bool bias = false;
+
+  template <class V>
+  void fields(V& v) {
+    v("kind", kind, Any{}, "activation, and whether it is gated");
+    v("intermediate_size", intermediate_size, AtLeast{1}, "features between the two projections");
+    v("bias", bias, Any{}, "biases on the projections");
+  }
+
+  FfnForm form() const { return kFfnForms[static_cast<size_t>(kind)]; }
+  // Width of the first projection: gate and up side by side when gated (rows: all of the gate, then all of up).
+  int64_t in_width() const { return form().gated ? 2 * intermediate_size : intermediate_size; }
+
+  void declare(int64_t hidden_size, ParamList& p) const {
+    const std::string in = form().gated ? "gate_up" : "up";
+    p.add(in + ".weight", {in_width(), hidden_size}, Init::kNormal);
+    if (bias) p.add(in + ".bias", {in_width()}, Init::kZeros);
+    p.add("down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual);
+    if (bias) p.add("down.bias", {hidden_size}, Init::kZeros);
+  }
+};
+
+}  // namespace transept

@@ -1,0 +1,24 @@
+// The vocabulary of `fields(visitor)`. A spec struct lists its JSON keys once:
+//     template <class V> void fields(V& v) { v("eps", eps, Above{0.0}, "added to the variance"); }
+// and that one list serves reading, writing, validation, the JSON Schema and the documentation. A visitor is called as
+//     v(key, member, constraint, help)
+// with member a bool, int64_t, double, std::string or an enum that has an EnumNames specialization.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace transept {
+
+struct Any {};                      // no constraint beyond the type
+struct AtLeast { double low; };     // low <= x
+struct Above { double low; };       // low < x
+struct Between { double low, high; };   // low <= x <= high
+struct Fraction {};                 // 0 <= x < 1
+
+// Specialize for each enum that stands in a spec: `static constexpr std::array<std::string_view, N> kNames`, in the enum's order from 0.
+template <class E>
+struct EnumNames;
+
+}  // namespace transept

@@ -1,0 +1,50 @@
+// What a kind declares of its parameters: the one list that planner, initializer, checkpoint, optimizer groups and reports read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace transept {
+
+enum class Init {
+  kNormal,          // N(0, initializer_range^2)
+  kNormalResidual,  // as above, divided by sqrt(2 * layers): projections that end on the residual stream (GPT-2, section 2.3)
+  kZeros,
+  kOnes,
+};
+
+// Where a parameter belongs in a count.
+enum class Part { kEmbedding, kPosition, kAttention, kFfn, kNorm, kHead };
+
+struct ParamDecl {
+  std::string name;            // e.g. "layers.3.attention.qkv.weight"; matrices are [out_features, in_features], row-major
+  std::vector<int64_t> shape;  // one or two extents, all >= 1
+  Init init = Init::kNormal;
+  Part part = Part::kAttention;
+  int64_t layer = -1;          // -1: outside the layers
+  bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
+};
+
+class ParamList {
+ public:
+  void add(std::string name, std::vector<int64_t> shape, Init init) {
+    decls_.push_back({prefix_ + std::move(name), std::move(shape), init, part_, layer_});
+  }
+  // The scope of the declarations that follow.
+  void scope(std::string prefix, Part part, int64_t layer = -1) {
+    prefix_ = std::move(prefix);
+    part_ = part;
+    layer_ = layer;
+  }
+  const std::vector<ParamDecl>& decls() const { return decls_; }
+
+ private:
+  std::vector<ParamDecl> decls_;
+  std::string prefix_;
+  Part part_ = Part::kEmbedding;
+  int64_t layer_ = -1;
+};
+
+}  // namespace transept

@@ -15,11 +15,11 @@ void activation_forward(ActivationKind kind, ConstRows x, Rows y);
 // dx may alias x, and y may alias dy: each element is read before its place is written. relu'(0) = 0.
 void activation_backward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y);
 
-// x is [rows, 2F]: the gate in the first half of a row, up in the second. y [rows, F] = act(gate) * up.
-void gated_forward(ActivationKind kind, ConstRows gate_up, Rows y);
+// y = act(gate) * up, all of one shape; the strides may differ, so gate and up may be the halves of one fused projection.
+void gated_forward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y);
 
-// Reads gate_up and dy [rows, F]; writes d_gate_up = (dy * up * act'(gate), dy * act(gate)) and y = act(gate) * up.
-// d_gate_up may alias gate_up and y may alias dy.
-void gated_backward(ActivationKind kind, ConstRows gate_up, ConstRows dy, Rows d_gate_up, Rows y);
+// Reads gate, up and dy; writes d_gate = dy * up * act'(gate), d_up = dy * act(gate) and y = act(gate) * up.
+// d_gate may alias gate, d_up may alias up, and y may alias dy.
+void gated_backward(ActivationKind kind, ConstRows gate, ConstRows up, ConstRows dy, Rows d_gate, Rows d_up, Rows y);
 
 }  // namespace transept

@@ -16,6 +16,7 @@ constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileColumns = 512;
 // Fewer rows than this are a matrix-vector product in all but name: the split is then over columns alone.
 constexpr int64_t kFewRows = 16;
+constexpr int64_t kFewRowsColumns = 256;
 
 // Splits [0, extent) into equal parts of at most `tile`, each but the last a multiple of 16 floats.
 struct Split {
@@ -30,18 +31,16 @@ struct Split {
   int64_t size(int64_t i) const { return std::min(part, extent - i * part); }
 };
 
-// Calls tile(row, rows, column, columns) for a grid over [m, n].
-template <class F>
-void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const F& tile) {
+}  // namespace
+
+void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const std::function<void(const Tile&)>& body) {
   const Split rows(m, m <= kFewRows ? kFewRows : kTileRows);
-  const Split columns(n, m <= kFewRows ? 256 : kTileColumns);
+  const Split columns(n, m <= kFewRows ? kFewRowsColumns : kTileColumns);
   pool.run(rows.count * columns.count, [&](int64_t i, int) {
     const int64_t r = i / columns.count, c = i % columns.count;
-    tile(rows.begin(r), rows.size(r), columns.begin(c), columns.size(c));
+    body({rows.begin(r), rows.size(r), columns.begin(c), columns.size(c)});
   });
 }
-
-}  // namespace
 
 void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b,
                int64_t ldb, float beta, float* c, int64_t ldc) {
@@ -55,28 +54,30 @@ void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, floa
 
 void gemm_xwt(ThreadPool& pool, ConstRows x, const float* w, int64_t n, float beta, Rows y, const TileEpilogue& epilogue) {
   TRANSEPT_CHECK(x.rows == y.rows && n == y.width);
-  for_tiles(pool, x.rows, n, [&](int64_t r, int64_t rows, int64_t c, int64_t columns) {
-    gemm_tile(Transpose::kNo, Transpose::kYes, rows, columns, x.width, 1.f, x.row(r), x.stride, w + c * x.width, x.width, beta,
-              y.row(r) + c, y.stride);
-    if (epilogue) epilogue({y.row(r) + c, rows, columns, y.stride}, r, c);
+  for_tiles(pool, x.rows, n, [&](const Tile& t) {
+    float* out = y.row(t.row) + t.column;
+    gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride, w + t.column * x.width, x.width,
+              beta, out, y.stride);
+    if (epilogue) epilogue({out, t.rows, t.columns, y.stride}, t.row, t.column);
   });
 }
 
 void gemm_xw(ThreadPool& pool, ConstRows dy, const float* w, int64_t k, float beta, Rows dx, const TileEpilogue& epilogue) {
   TRANSEPT_CHECK(dy.rows == dx.rows && k == dx.width);
-  for_tiles(pool, dy.rows, k, [&](int64_t r, int64_t rows, int64_t c, int64_t columns) {
-    gemm_tile(Transpose::kNo, Transpose::kNo, rows, columns, dy.width, 1.f, dy.row(r), dy.stride, w + c, k, beta, dx.row(r) + c,
+  for_tiles(pool, dy.rows, k, [&](const Tile& t) {
+    float* out = dx.row(t.row) + t.column;
+    gemm_tile(Transpose::kNo, Transpose::kNo, t.rows, t.columns, dy.width, 1.f, dy.row(t.row), dy.stride, w + t.column, k, beta, out,
               dx.stride);
-    if (epilogue) epilogue({dx.row(r) + c, rows, columns, dx.stride}, r, c);
+    if (epilogue) epilogue({out, t.rows, t.columns, dx.stride}, t.row, t.column);
   });
 }
 
 void gemm_ytx(ThreadPool& pool, ConstRows dy, ConstRows x, float* dw) {
   TRANSEPT_CHECK(dy.rows == x.rows);
   if (dy.rows == 0) return;
-  for_tiles(pool, dy.width, x.width, [&](int64_t r, int64_t rows, int64_t c, int64_t columns) {
-    gemm_tile(Transpose::kYes, Transpose::kNo, rows, columns, dy.rows, 1.f, dy.data + r, dy.stride, x.data + c, x.stride, 1.f,
-              dw + r * x.width + c, x.width);
+  for_tiles(pool, dy.width, x.width, [&](const Tile& t) {
+    gemm_tile(Transpose::kYes, Transpose::kNo, t.rows, t.columns, dy.rows, 1.f, dy.data + t.row, dy.stride, x.data + t.column, x.stride,
+              1.f, dw + t.row * x.width + t.column, x.width);
   });
 }
 

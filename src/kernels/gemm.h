@@ -17,6 +17,13 @@ enum class Transpose : bool { kNo, kYes };
 void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b,
                int64_t ldb, float beta, float* c, int64_t ldc);
 
+// Splits the matrix [m, n] into tiles that depend on m and n alone, never on the number of threads, and calls body for each on some worker.
+// Every op that makes its result tile by tile uses this one grid.
+struct Tile {
+  int64_t row, rows, column, columns;
+};
+void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const std::function<void(const Tile&)>& body);
+
 // Called on each finished tile of C, on the worker that made it: rows [row, row + tile.rows), columns [column, column + tile.width).
 using TileEpilogue = std::function<void(Rows tile, int64_t row, int64_t column)>;
 

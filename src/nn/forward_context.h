@@ -1,0 +1,42 @@
+// What a module receives beside its input: the op context, how rows divide into sequences, where they stand, and the optional cache.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "nn/kv_view.h"
+#include "nn/position/position.h"
+#include "ops/batch_layout.h"
+#include "ops/linear.h"
+
+namespace transept {
+
+// The cache of a batch: one view a sequence and layer.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  virtual KvView& view(int64_t sequence, int64_t layer) = 0;
+};
+
+// Dropout of one forward pass; p = 0 outside training. `pass` numbers forward passes, so that no two draw the same mask.
+struct DropoutPlan {
+  float p = 0;
+  uint64_t seed = 0;
+  uint64_t pass = 0;
+  // `site` numbers the places in the model where dropout acts.
+  DropoutMask mask(uint32_t site, int64_t width) const;
+};
+
+struct ForwardContext {
+  OpContext op;
+  const BatchLayout& layout;
+  const Position& position;
+  int64_t positions = 0;  // one past the last position of this pass
+  KvCache* cache = nullptr;
+  DropoutPlan dropout;
+  // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
+  std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+};
+
+}  // namespace transept

@@ -1,0 +1,57 @@
+// A decoder-only language model built from a spec: embedding, layers, final norm, head.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nn/block.h"
+#include "nn/parameters.h"
+#include "nn/position/position.h"
+#include "ops/cross_entropy.h"
+#include "spec/arch_spec.h"
+
+namespace transept {
+
+// One forward pass over a batch of token rows.
+struct ForwardCall {
+  std::span<const int32_t> tokens;  // all rows of the layout
+  BatchLayout layout;
+  KvCache* cache = nullptr;         // layout[s].first_position records are in it already
+  DropoutPlan dropout;
+  bool recompute = false;           // keep only each layer's input for the backward pass
+  std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+};
+
+class Model {
+ public:
+  // Parameters are zero until initialized or loaded. Modules point into them, so a model does not move.
+  explicit Model(ArchSpec spec, bool trainable = false);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ArchSpec& spec() const { return spec_; }
+  Parameters& parameters() { return parameters_; }
+  const Parameters& parameters() const { return parameters_; }
+
+  // Hidden states after the last layer and the final norm, [rows, hidden].
+  Var hidden(const OpContext& op, const ForwardCall& call) const;
+  // Logits of these hidden rows, written to out [rows, vocab].
+  void logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const;
+  const Param& head() const { return head_; }
+
+  // InputError when a token is outside the vocabulary or a position has no encoding (`where` names the input).
+  void check_input(std::span<const int32_t> tokens, int64_t last_position, const std::string& where) const;
+
+ private:
+  ArchSpec spec_;
+  Parameters parameters_;
+  std::unique_ptr<Position> position_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::unique_ptr<Norm> final_norm_;  // null: none
+  Param embedding_, head_;
+};
+
+}  // namespace transept

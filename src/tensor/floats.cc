@@ -1,0 +1,28 @@
+#include "tensor/floats.h"
+
+#include <sys/mman.h>
+
+#include <string>
+
+#include "base/check.h"
+#include "base/problem.h"
+
+namespace transept {
+
+Floats::Floats(int64_t count) : count_(count) {
+  TRANSEPT_CHECK(count >= 0);
+  if (count == 0) return;
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) {
+    throw EnvironmentError("memory", std::to_string(bytes >> 20) + " MiB cannot be had", "use a smaller model, or free memory");
+  }
+  ::madvise(p, bytes, MADV_HUGEPAGE);
+  data_ = static_cast<float*>(p);
+}
+
+Floats::~Floats() {
+  if (data_) ::munmap(data_, static_cast<size_t>(count_) * sizeof(float));
+}
+
+}  // namespace transept

@@ -1,0 +1,47 @@
+// Prefill and decode of one sequence through a cache. Prefill goes in chunks, so its memory does not grow with the prompt.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "infer/kv_store.h"
+#include "nn/model.h"
+
+namespace transept {
+
+class Decoder {
+ public:
+  // `context` positions at the most; InputError when the model's positions end before.
+  Decoder(const Model& model, ThreadPool& pool, int64_t context);
+
+  // Feeds tokens; gives the logits [vocab] that follow the last one. Valid until the next call. InputError when a token is outside the
+  // vocabulary or the context is full.
+  std::span<const float> feed(std::span<const int32_t> tokens);
+  // Feeds tokens and writes the logits that follow each, out [tokens.size(), vocab].
+  void feed_all(std::span<const int32_t> tokens, std::span<float> out);
+
+  int64_t position() const { return position_; }  // tokens fed so far
+  int64_t context() const { return cache_.context(); }
+  int64_t cache_bytes() const { return cache_.bytes(); }
+  void reset();
+
+ private:
+  static constexpr int64_t kChunk = 512;  // tokens of prefill at a time: long enough for full products, short enough to stay small
+  // Runs one chunk and calls use(hidden rows).
+  template <class F>
+  void run_chunk(std::span<const int32_t> tokens, const F& use);
+  void check(std::span<const int32_t> tokens) const;
+
+  const Model& model_;
+  ThreadPool& pool_;
+  Arena arena_;
+  KvStore cache_;
+  std::vector<float> logits_;
+  int64_t position_ = 0;
+};
+
+// Logits of a whole sequence in one pass without a cache, out [tokens.size(), vocab].
+void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out);
+
+}  // namespace transept

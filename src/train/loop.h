@@ -1,0 +1,66 @@
+// The training loop: batches, steps, evaluation, samples, checkpoints, metrics. What a run computes is a pure function of its configuration and data:
+// batches and dropout masks are drawn by counter, so a run that is stopped and resumed ends with the same bits as one that was not.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/corpus.h"
+#include "train/checkpoint.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+
+namespace transept {
+
+struct TrainConfig {
+  int64_t context = 256;       // tokens of a sequence
+  int64_t batch = 16;          // sequences of a micro-batch
+  int64_t accumulation = 1;    // micro-batches of a step
+  Schedule schedule;           // total_steps: how many steps the run has
+  AdamWOptions adamw;
+  uint64_t seed = 0;
+  bool recompute = false;
+
+  int64_t eval_every = 250;        // steps; 0: only at the end
+  int64_t eval_tokens = 65536;     // of the held-out part, at the evaluations on the way; the last one takes all of it
+  int64_t sample_every = 0;        // steps; 0: only at the end
+  int64_t checkpoint_every = 250;  // steps; 0: only at the end
+
+  // Problems with these values, each under its flag.
+  Problems check() const;
+};
+
+struct LoopHooks {
+  ModelIo io;
+  std::function<std::string(const Model&)> sample;  // text from the model as it is; null: no samples
+  std::function<void(std::string)> note;            // lines for the person who watches
+  const std::atomic<bool>* stop = nullptr;          // set by a signal: save and return
+};
+
+struct LoopResult {
+  int64_t step = 0;           // of the run, at the end
+  int64_t steps_done = 0;     // here
+  int64_t tokens = 0;
+  double loss = 0;            // of the last step
+  std::optional<double> val_loss;
+  double seconds = 0;                 // spent here
+  double tokens_per_second = 0;       // median over the steps done here
+  int64_t activation_peak_bytes = 0;
+  bool interrupted = false;
+};
+
+// Trains `model` (initialized or just loaded) in `run_folder`: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/. `run` is what the checkpoint records
+// beside the configuration; with `resume`, weights and moments come from there. `flops_per_token` (training, forward and backward) makes FLOP/s of tokens/s.
+LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Tokenizer& tokenizer, const TrainConfig& config,
+                        const std::filesystem::path& run_folder, const Json& run, const std::optional<FoundCheckpoint>& resume,
+                        double flops_per_token, const LoopHooks& hooks);
+
+// Seconds of one step of this configuration, measured without changing the model (median of a few).
+double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config);
+
+}  // namespace transept

@@ -1,0 +1,52 @@
+// One optimization step: forward and backward over the micro-batches, then the update. The loss is the mean over all scored tokens of the step, so that
+// any split into micro-batches is, by definition, the one big batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/sampler.h"
+#include "nn/model.h"
+#include "train/optimizer.h"
+
+namespace transept {
+
+struct StepResult {
+  double loss = 0;           // nats a token, mean over the scored tokens
+  double gradient_norm = 0;  // before clipping
+  int64_t tokens = 0;        // scored
+};
+
+struct TrainerOptions {
+  AdamWOptions adamw;
+  uint64_t dropout_seed = 0;
+  bool recompute = false;
+};
+
+class Trainer {
+ public:
+  // The model must be trainable. 
+  Trainer(Model& model, ThreadPool& pool, const TrainerOptions& options);
+
+  // Loss and gradients of these micro-batches, without an update. `first_pass` numbers their forward passes for dropout.
+  StepResult accumulate(std::span<const Batch> micro_batches, uint64_t first_pass);
+  // accumulate, then the update; EnvironmentError naming the layer, with parameters and moments untouched, when loss or gradients are not finite.
+  StepResult step(std::span<const Batch> micro_batches, uint64_t first_pass, double lr);
+
+  AdamW& optimizer() { return optimizer_; }
+  size_t activation_peak_bytes() const { return arena_.peak_bytes(); }
+
+ private:
+  // Where the first value that is not finite appears: "layer 3, ffn", ...
+  std::string find_divergence(std::span<const Batch> micro_batches, uint64_t first_pass);
+
+  Model& model_;
+  ThreadPool& pool_;
+  TrainerOptions options_;
+  Arena arena_;
+  AdamW optimizer_;
+};
+
+}  // namespace transept

@@ -1,4 +1,4 @@
-# Two functions: a library a folder of src/, and a GoogleTest program a folder of tests/.
+# Three functions: a library a folder of src/, a GoogleTest program a folder of tests/, and a test that is a Python script.
 # Warnings are errors everywhere; sanitizers apply to the whole tree so that no library is left uninstrumented.
 
 add_library(transept_flags INTERFACE)
@@ -26,4 +26,15 @@ function(transept_test name)
   target_compile_definitions(${name} PRIVATE TRANSEPT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE transept_flags ${A_DEPS} ${A_LIBS} GTest::gtest_main GTest::gmock)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${A_LABELS}" TIMEOUT 600)
+endfunction()
+
+# transept_script_test(NAME SCRIPT a.py [ARGS ...] [LABELS e2e] [TIMEOUT seconds]): a Python script as a ctest test, TRANSEPT_BIN naming the program.
+function(transept_script_test name)
+  cmake_parse_arguments(A "" "SCRIPT;TIMEOUT" "ARGS;LABELS" ${ARGN})
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 600)
+  endif()
+  add_test(NAME ${name} COMMAND Python3::Interpreter ${A_SCRIPT} ${A_ARGS} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT}
+    ENVIRONMENT "TRANSEPT_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/transept;PYTHONDONTWRITEBYTECODE=1")
 endfunction()

@@ -27,6 +27,8 @@ Json parse_json(std::string_view text, const std::string& where) {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& e) {
     throw InputError(where, "is not valid JSON (at byte " + std::to_string(e.byte) + ")", "check it with a JSON validator");
+  } catch (const Json::out_of_range&) {
+    throw InputError(where, "holds a number beyond the range of a double", "check it with a JSON validator");
   }
 }
 

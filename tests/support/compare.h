@@ -43,6 +43,14 @@ template <class A, class B>
   return close(std::span<const A>(actual), std::span<const B>(expected), tolerance);
 }
 
+// The error of `actual` in units of the last place of a float of the exact value's size (of the smallest normal float, below that).
+inline double ulps(float actual, double exact) {
+  if (std::isnan(exact) || std::isnan(actual)) return std::isnan(exact) && std::isnan(actual) ? 0 : INFINITY;
+  if (static_cast<double>(actual) == exact || actual == static_cast<float>(exact)) return 0;
+  const int exponent = std::max(std::ilogb(exact), -126);
+  return std::abs(static_cast<double>(actual) - exact) / std::ldexp(1.0, exponent - 23);
+}
+
 // Central differences of f at x against `gradient`, every element.
 inline ::testing::AssertionResult gradient_matches(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
                                                    const std::vector<double>& gradient, double tolerance) {

@@ -17,4 +17,8 @@ inline constexpr double kLogits = 2e-4;
 // Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding where gradients are small.
 inline constexpr double kTraining = 1e-4;
 
+// exp in float, in ULP: 0.5 for the last addition, 0.35 for the rounded reduced argument (half an ulp of ln(2) / 2, and once more without fused
+// multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
+inline constexpr double kExpUlp = 1.5;
+
 }  // namespace transept::tolerance

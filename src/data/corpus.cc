@@ -1,0 +1,255 @@
+#include "data/corpus.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/problem.h"
+
+namespace transept {
+namespace fs = std::filesystem;
+namespace {
+
+uint64_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  for (uint64_t kilobytes = 0; info >> key >> kilobytes;) {
+    if (key == "MemAvailable:") return kilobytes * 1024;
+    std::getline(info, unit);
+  }
+  return uint64_t{4} << 30;  // a system that does not say
+}
+
+class TextReader {
+ public:
+  explicit TextReader(uint64_t max_bytes) : max_bytes_(max_bytes != 0 ? max_bytes : available_memory() / 4) {}
+
+  TextFiles take(std::span<const fs::path> paths) {
+    for (const fs::path& path : paths) {
+      std::error_code code;
+      const fs::file_status status = fs::status(path, code);
+      if (!fs::exists(status)) {
+        throw InputError(path.string(),
+                         code && code != std::errc::no_such_file_or_directory ? "cannot be read: " + code.message()
+                                                                              : "no such file or folder",
+                         "check the path");
+      }
+      if (fs::is_directory(status)) {
+        const uint64_t before = met_;
+        walk(path);
+        if (met_ == before) {
+          throw InputError(path.string(), "holds no text", "name a folder with text files in it");
+        }
+      } else if (first_visit(path)) {
+        std::string text = read(path);
+        if (text.empty()) throw InputError(path.string(), "is empty", "give a file with text in it");
+        if (is_binary(text)) throw InputError(path.string(), "is not text: it holds a NUL byte", "give a text file");
+        keep(path, std::move(text));
+      }
+    }
+    if (texts_.files.empty()) throw InputError("data", "no text was given", "name at least one text file");
+    return std::move(texts_);
+  }
+
+ private:
+  static bool is_binary(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+  bool first_visit(const fs::path& path) {
+    struct stat st;
+    return ::stat(path.c_str(), &st) != 0 || seen_.insert({st.st_dev, st.st_ino}).second;
+  }
+
+  std::string read(const fs::path& path) {
+    std::error_code code;
+    const uint64_t size = fs::file_size(path, code), left = max_bytes_ - total_;
+    if (!code && size > left) {
+      throw InputError(path.string(),
+                       "brings the text to more than the " + std::to_string(max_bytes_) + " bytes that fit here",
+                       "give less text");
+    }
+    std::string text = read_file(path, left);
+    return text;
+  }
+  void keep(const fs::path& path, std::string text) {
+    ++met_;
+    total_ += text.size();
+    texts_.files.push_back({path, std::move(text)});
+  }
+
+  void walk(const fs::path& folder) {
+    if (!first_visit(folder)) {  // a symbolic link back up, or a folder named twice
+      ++met_;
+      return;
+    }
+    std::error_code code;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
+      entries.push_back(it->path());
+    if (code) throw InputError(folder.string(), "cannot be listed: " + code.message(), "check the permissions");
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) {
+      if (entry.filename().native().starts_with('.')) continue;
+      const fs::file_status status = fs::status(entry, code);
+      if (fs::is_directory(status)) {
+        walk(entry);
+      } else if (fs::is_regular_file(status)) {
+        if (!first_visit(entry)) {
+          ++met_;
+          continue;
+        }
+        std::string text = read(entry);
+        if (text.empty() || is_binary(text)) {
+          texts_.skipped.push_back(entry);
+        } else {
+          keep(entry, std::move(text));
+        }
+      }
+    }
+  }
+
+  uint64_t max_bytes_, total_ = 0;
+  uint64_t met_ = 0;  // texts kept, or met again
+  TextFiles texts_;
+  std::set<std::pair<dev_t, ino_t>> seen_;  // files and folders
+};
+
+// Non-empty lines, without their line ends.
+template <class Body>
+void for_each_line(std::string_view text, const Body& body) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(" \t") != std::string_view::npos) body(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+uint64_t TextFiles::bytes() const {
+  uint64_t total = 0;
+  for (const TextFile& f : files) total += f.text.size();
+  return total;
+}
+
+std::vector<std::string_view> TextFiles::views() const {
+  std::vector<std::string_view> views;
+  for (const TextFile& f : files) views.push_back(f.text);
+  return views;
+}
+
+TextFiles read_texts(std::span<const fs::path> paths, uint64_t max_bytes) { return TextReader(max_bytes).take(paths); }
+
+void TokenArray::append(std::span<const int32_t> ids) {
+  if (narrow_) {
+    for (const int32_t id : ids) ids16_.push_back(static_cast<uint16_t>(id));
+  } else {
+    ids32_.insert(ids32_.end(), ids.begin(), ids.end());
+  }
+}
+
+void TokenArray::shrink_to_fit() {
+  ids16_.shrink_to_fit();
+  ids32_.shrink_to_fit();
+}
+
+void Split::copy(int64_t begin, int64_t count, int32_t* out) const {
+  TRANSEPT_CHECK(begin >= 0 && count >= 0 && begin <= tokens() - count);
+  for (int64_t i = 0; i < count; ++i) out[i] = token(begin + i);
+}
+
+Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokenizer& tokenizer,
+               const CorpusOptions& options)
+    : unit_(options.unit), tokens_(tokenizer.vocab_size()) {
+  TRANSEPT_CHECK(options.context >= 1);
+  if (val_texts == nullptr && !(options.val_fraction > 0 && options.val_fraction < 1)) {
+    throw InputError("validation fraction", "must lie between 0 and 1", "choose, for one, 0.1");
+  }
+  if (unit_ == Unit::kLines && !tokenizer.eos()) {
+    throw InputError("tokenizer", "has no end-of-text token, which closes a line that is a document of its own",
+                     "use the stream of all text");
+  }
+  pad_ = tokenizer.pad().value_or(tokenizer.eos().value_or(0));
+  add(texts, tokenizer);
+  const auto all_documents = static_cast<int64_t>(documents_.size());
+  if (val_texts != nullptr) {
+    train_tokens_ = tokens_.size();
+    train_documents_ = all_documents;
+    add(*val_texts, tokenizer);
+  } else {
+    train_tokens_ = static_cast<int64_t>(static_cast<double>(tokens_.size()) * (1.0 - options.val_fraction));
+    if (unit_ == Unit::kLines) {
+      // No document is cut: the part to validate on begins with the first one at or behind that place.
+      const auto cut = std::lower_bound(documents_.begin(), documents_.end(), train_tokens_);
+      train_documents_ = cut - documents_.begin();
+      train_tokens_ = cut == documents_.end() ? tokens_.size() : *cut;
+    }
+  }
+  if (unit_ == Unit::kLines) documents_.push_back(tokens_.size());
+  tokens_.shrink_to_fit();
+
+  Problems problems;
+  const std::string mend = val_texts != nullptr ? "give more text, or choose a shorter context"
+                                                : "give more text, another validation fraction, or a shorter context";
+  const auto check = [&](const char* where, const Split& split) {
+    if (unit_ == Unit::kLines) {
+      if (split.documents() < 1)
+        problems.push_back({where, "holds no line", "give more lines, or another validation fraction"});
+    } else if (split.tokens() <= options.context) {
+      problems.push_back({where,
+                          "holds " + std::to_string(split.tokens()) + " tokens, but a context of " +
+                              std::to_string(options.context) + " needs at least " +
+                              std::to_string(options.context + 1),
+                          mend});
+    }
+  };
+  check("training text", train());
+  check("validation text", val());
+  throw_if_any(std::move(problems));
+}
+
+void Corpus::add(const TextFiles& texts, const Tokenizer& tokenizer) {
+  bool first = true;
+  const std::optional<int32_t> eos = tokenizer.eos();
+  for (const TextFile& file : texts.files) {
+    if (unit_ == Unit::kStream) {
+      if (!first && eos) tokens_.append(std::span(&*eos, 1));
+      tokens_.append(tokenizer.encode(file.text, false));
+    } else {
+      for_each_line(file.text, [&](std::string_view line) {
+        documents_.push_back(tokens_.size());
+        std::vector<int32_t> ids = tokenizer.encode(line, false);
+        ids.push_back(*eos);
+        tokens_.append(ids);
+      });
+    }
+    first = false;
+  }
+}
+
+Split Corpus::train() const {
+  const std::span<const int64_t> documents = documents_;
+  return {tokens_,
+          0,
+          train_tokens_,
+          unit_,
+          documents.empty() ? documents : documents.first(static_cast<size_t>(train_documents_) + 1),
+          pad_};
+}
+
+Split Corpus::val() const {
+  const std::span<const int64_t> documents = documents_;
+  return {tokens_,
+          train_tokens_,
+          tokens_.size(),
+          unit_,
+          documents.empty() ? documents : documents.subspan(static_cast<size_t>(train_documents_)),
+          pad_};
+}
+
+}  // namespace transept

@@ -1,0 +1,525 @@
+// Attention in tiles (arXiv:2205.14135, arXiv:2307.08691), float32 throughout.
+//
+// Columns. The query heads that share a KV head see the same keys, so the unit of work is a run of `columns` of one KV
+// head: column c is query row c / group, head c % group of its group. Columns are in order of position, hence those
+// that see a given key are an interval.
+//
+// Orientation. Scores are held transposed, S^T = K (scale Q)^T, a row a key and a column a query: running maxima and
+// sums then go down vectors without a horizontal step, a mask is a fill at the two ends of a row, and the products are
+// those the library does fastest. On one core (Zen 5, 256 x 256 tiles, head size 64, its peak about 256): K Q^T with
+// Q^T packed once a unit 243 GFLOP/s against 223 for Q K^T; O^T = V^T P^T 234 against 213-219 for O = P V. The packing
+// is 1/keys of the work.
+//
+// Forward, for each block of keys (algorithm 1 of arXiv:2307.08691):
+//   m' = max(m, max_j s_j),  P = exp(S - m'),  l = l e^(m - m') + sum_j P_j,  O = O e^(m - m') + P V,    out = O / l,
+//   lse = m + log l.
+// Backward, with D = rowsum(dO * O):
+//   P = exp(S - lse),  dV += P^T dO,  dS = P * (dO V^T - D),  dQ = scale dS K,  dK += scale dS^T Q.
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "kernels/gemm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention.cc"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+#include "kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace transept::HWY_NAMESPACE {
+namespace {
+// Blocks are padded to 16 columns, so that no vector up to 512 bits has a tail.
+using D16 = hn::CappedTag<float, 16>;
+using D4 = hn::CappedTag<float, 4>;
+
+// t[d][c] = scale * rows[c][d].
+void transpose_in(const float* const* rows, int64_t columns, int64_t width, float scale, float* HWY_RESTRICT t,
+                  int64_t ld) {
+  const int64_t whole_columns = hn::MaxLanes(D4()) == 4 ? columns / 4 * 4 : 0, whole_width = width / 4 * 4;
+#if HWY_TARGET != HWY_SCALAR
+  const D4 d4;
+  const hn::Repartition<double, D4> d2;
+  const auto factor = hn::Set(d4, scale);
+  for (int64_t c = 0; c < whole_columns; c += 4) {
+    for (int64_t d = 0; d < whole_width; d += 4) {
+      const auto a0 = hn::LoadU(d4, rows[c] + d), a1 = hn::LoadU(d4, rows[c + 1] + d);
+      const auto a2 = hn::LoadU(d4, rows[c + 2] + d), a3 = hn::LoadU(d4, rows[c + 3] + d);
+      const auto low01 = hn::BitCast(d2, hn::InterleaveLower(d4, a0, a1)),
+                 low23 = hn::BitCast(d2, hn::InterleaveLower(d4, a2, a3));
+      const auto high01 = hn::BitCast(d2, hn::InterleaveUpper(d4, a0, a1)),
+                 high23 = hn::BitCast(d2, hn::InterleaveUpper(d4, a2, a3));
+      float* to = t + d * ld + c;
+      hn::StoreU(hn::Mul(factor, hn::BitCast(d4, hn::InterleaveLower(d2, low01, low23))), d4, to);
+      hn::StoreU(hn::Mul(factor, hn::BitCast(d4, hn::InterleaveUpper(d2, low01, low23))), d4, to + ld);
+      hn::StoreU(hn::Mul(factor, hn::BitCast(d4, hn::InterleaveLower(d2, high01, high23))), d4, to + 2 * ld);
+      hn::StoreU(hn::Mul(factor, hn::BitCast(d4, hn::InterleaveUpper(d2, high01, high23))), d4, to + 3 * ld);
+    }
+  }
+#endif
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t d = c < whole_columns ? whole_width : 0; d < width; ++d) t[d * ld + c] = scale * rows[c][d];
+  }
+}
+
+// rows[c][d] = factors[c] * t[d][c].
+void transpose_out(const float* HWY_RESTRICT t, int64_t ld, const float* factors, int64_t columns, int64_t width,
+                   float* const* rows) {
+  const int64_t whole_columns = hn::MaxLanes(D4()) == 4 ? columns / 4 * 4 : 0, whole_width = width / 4 * 4;
+#if HWY_TARGET != HWY_SCALAR
+  const D4 d4;
+  const hn::Repartition<double, D4> d2;
+  for (int64_t c = 0; c < whole_columns; c += 4) {
+    const auto factor = hn::LoadU(d4, factors + c);
+    for (int64_t d = 0; d < whole_width; d += 4) {
+      const float* from = t + d * ld + c;
+      const auto a0 = hn::Mul(factor, hn::LoadU(d4, from)), a1 = hn::Mul(factor, hn::LoadU(d4, from + ld));
+      const auto a2 = hn::Mul(factor, hn::LoadU(d4, from + 2 * ld)), a3 = hn::Mul(factor, hn::LoadU(d4, from + 3 * ld));
+      const auto low01 = hn::BitCast(d2, hn::InterleaveLower(d4, a0, a1)),
+                 low23 = hn::BitCast(d2, hn::InterleaveLower(d4, a2, a3));
+      const auto high01 = hn::BitCast(d2, hn::InterleaveUpper(d4, a0, a1)),
+                 high23 = hn::BitCast(d2, hn::InterleaveUpper(d4, a2, a3));
+      hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, low01, low23)), d4, rows[c] + d);
+      hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, low01, low23)), d4, rows[c + 1] + d);
+      hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, high01, high23)), d4, rows[c + 2] + d);
+      hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, high01, high23)), d4, rows[c + 3] + d);
+    }
+  }
+#endif
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t d = c < whole_columns ? whole_width : 0; d < width; ++d) rows[c][d] = factors[c] * t[d * ld + c];
+  }
+}
+
+// One step of the online softmax on S^T[keys, columns]: scores become probabilities relative to the new running
+// maximum, and what was summed before is brought to it. A vector of columns goes through all keys twice; its 256 lines
+// stay in the first-level cache in between.
+void softmax_step(float* HWY_RESTRICT s, int64_t ld, int64_t keys, int64_t columns, float* HWY_RESTRICT maxima,
+                  float* HWY_RESTRICT sums, float* HWY_RESTRICT o_t, int64_t width) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = 0; c < columns; c += lanes) {
+    float* column = s + c;
+    const auto before = hn::LoadU(d, maxima + c);
+    auto max0 = before, max1 = before, max2 = before, max3 = before;
+    int64_t j = 0;
+    for (; j + 4 <= keys; j += 4) {
+      max0 = hn::Max(max0, hn::LoadU(d, column + j * ld));
+      max1 = hn::Max(max1, hn::LoadU(d, column + (j + 1) * ld));
+      max2 = hn::Max(max2, hn::LoadU(d, column + (j + 2) * ld));
+      max3 = hn::Max(max3, hn::LoadU(d, column + (j + 3) * ld));
+    }
+    for (; j < keys; ++j) max0 = hn::Max(max0, hn::LoadU(d, column + j * ld));
+    const auto max = hn::Max(hn::Max(max0, max1), hn::Max(max2, max3));
+
+    auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    for (j = 0; j + 2 <= keys; j += 2) {
+      const auto p0 = Exp(d, hn::Sub(hn::LoadU(d, column + j * ld), max));
+      const auto p1 = Exp(d, hn::Sub(hn::LoadU(d, column + (j + 1) * ld), max));
+      hn::StoreU(p0, d, column + j * ld);
+      hn::StoreU(p1, d, column + (j + 1) * ld);
+      sum0 = hn::Add(sum0, p0);
+      sum1 = hn::Add(sum1, p1);
+    }
+    if (j < keys) {
+      const auto p = Exp(d, hn::Sub(hn::LoadU(d, column + j * ld), max));
+      hn::StoreU(p, d, column + j * ld);
+      sum0 = hn::Add(sum0, p);
+    }
+    const auto sum = hn::Add(sum0, sum1);
+    if (hn::AllTrue(d, hn::Eq(before, max))) {
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), sum), d, sums + c);
+      continue;
+    }
+    const auto correction = Exp(d, hn::Sub(before, max));
+    hn::StoreU(max, d, maxima + c);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + c), correction, sum), d, sums + c);
+    for (int64_t i = 0; i < width; ++i)
+      hn::StoreU(hn::Mul(correction, hn::LoadU(d, o_t + i * ld + c)), d, o_t + i * ld + c);
+  }
+}
+
+// The same step for one query, its scores in a row of a multiple of 16 keys.
+void softmax_row_step(float* HWY_RESTRICT s, int64_t keys, float* max, float* sum, float* HWY_RESTRICT o,
+                      int64_t width) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto maxima = hn::Set(d, *max);
+  for (int64_t j = 0; j < keys; j += lanes) maxima = hn::Max(maxima, hn::LoadU(d, s + j));
+  maxima = hn::MaxOfLanes(d, maxima);
+  auto sums = hn::Zero(d);
+  for (int64_t j = 0; j < keys; j += lanes) {
+    const auto p = Exp(d, hn::Sub(hn::LoadU(d, s + j), maxima));
+    hn::StoreU(p, d, s + j);
+    sums = hn::Add(sums, p);
+  }
+  const float before = *max, total = hn::GetLane(hn::SumOfLanes(d, sums));
+  *max = hn::GetLane(maxima);
+  if (*max == before) {
+    *sum += total;
+    return;
+  }
+  const float correction = hn::GetLane(Exp(d, hn::Set(d, before - *max)));
+  *sum = *sum * correction + total;
+  for (int64_t i = 0; i < width; ++i) o[i] *= correction;
+}
+
+// S^T becomes P^T = exp(S^T - lse), dP^T becomes dS^T = P^T * (dP^T - delta).
+void gradient_step(float* HWY_RESTRICT s, float* HWY_RESTRICT dp, int64_t ld, int64_t keys, int64_t columns,
+                   const float* HWY_RESTRICT lse, const float* HWY_RESTRICT delta) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int64_t c = 0; c < columns; c += lanes) {
+      float *s_at = s + j * ld + c, *dp_at = dp + j * ld + c;
+      const auto p = Exp(d, hn::Sub(hn::LoadU(d, s_at), hn::LoadU(d, lse + c)));
+      hn::StoreU(p, d, s_at);
+      hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), hn::LoadU(d, delta + c))), d, dp_at);
+    }
+  }
+}
+
+// dots[c] = a[c] . b[c].
+void row_dots(const float* const* a, const float* const* b, int64_t columns, int64_t width, float* dots) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = width / lanes * lanes;
+  for (int64_t c = 0; c < columns; ++c) {
+    auto sums = hn::Zero(d);
+    for (int64_t i = 0; i < whole; i += lanes) sums = hn::MulAdd(hn::LoadU(d, a[c] + i), hn::LoadU(d, b[c] + i), sums);
+    float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+    for (int64_t i = whole; i < width; ++i) sum += a[c][i] * b[c][i];
+    dots[c] = sum;
+  }
+}
+
+}  // namespace
+}  // namespace transept::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace transept {
+namespace {
+HWY_EXPORT(transpose_in);
+HWY_EXPORT(transpose_out);
+HWY_EXPORT(softmax_step);
+HWY_EXPORT(softmax_row_step);
+HWY_EXPORT(gradient_step);
+HWY_EXPORT(row_dots);
+
+constexpr int64_t kColumns = 256;  // of a block of queries
+constexpr int64_t kForwardKeys = 256;
+constexpr int64_t kBackwardKeys = 256;
+constexpr int64_t kBorderKeys = 64;  // of a block that some columns see only in part
+constexpr int64_t kFewColumns = 8;
+constexpr int64_t kFewKeys = 512;
+constexpr int64_t kLeading =
+    kColumns + 16;  // floats between rows of a tile: a power of two would map a column to few cache sets
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// The cut of one sequence's columns into blocks depends on its size alone.
+struct Blocks {
+  int64_t columns, size, count;
+  Blocks(const AttentionShape& shape, int64_t rows) : columns(rows * (shape.heads / shape.kv_heads)) {
+    count = ceil_div(columns, kColumns);
+    size = count > 0 ? round_up(ceil_div(columns, count), 16) : 16;
+    count = ceil_div(columns, size);
+  }
+};
+
+// Columns [first, first + count) of KV head `kv_head` of a sequence.
+struct QueryBlock {
+  const AttentionShape* shape;
+  const AttentionSequence* sequence;
+  int64_t kv_head, first, count;
+
+  int64_t group() const { return shape->heads / shape->kv_heads; }
+  int64_t padded() const { return round_up(count, 16); }
+  int64_t row(int64_t column) const { return (first + column) / group(); }
+  int64_t head(int64_t column) const { return kv_head * group() + (first + column) % group(); }
+  // First column whose query is at `position` or later, in [0, count].
+  int64_t column_at(int64_t position) const {
+    const int64_t rows = std::clamp<int64_t>(position - sequence->first_position, 0, sequence->rows);
+    return std::clamp<int64_t>(rows * group() - first, 0, count);
+  }
+  // Calls store(column, offset) with the place of each column in rows of heads at `stride`.
+  template <class T>
+  void addresses(T* base, int64_t stride, T** to) const {
+    for (int64_t c = 0; c < count; ++c) to[c] = base + row(c) * stride + head(c) * shape->head_dim;
+  }
+};
+
+// Keys of one chunk that follow each other, and the columns, rounded outwards to 16, that see at least one of them.
+struct KeyBlock {
+  const float *k, *v;
+  int64_t stride, row, keys, position;
+  int64_t begin, end;
+  bool border;  // some column sees only a part of the keys
+};
+
+// Cuts the keys that a block of queries sees into blocks: long ones where every query sees every key, short ones at the
+// diagonal and at the far end of the window, so that little is computed in vain.
+template <class F>
+void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_border, const F& body) {
+  const AttentionSequence& s = *queries.sequence;
+  const int64_t window = queries.shape->window;
+  const int64_t first = s.first_position + queries.row(0), last = s.first_position + queries.row(queries.count - 1);
+  for (const KvChunk& chunk : s.keys) {
+    const int64_t chunk_end = chunk.first_position + chunk.rows;
+    const int64_t begin = window > 0 ? std::max(chunk.first_position, first - window + 1) : chunk.first_position;
+    const int64_t end = std::min(chunk_end, last + 1);
+    const int64_t all_begin = window > 0 ? std::max(begin, last - window + 1) : begin,
+                  all_end = std::min(end, first + 1);
+    for (int64_t k = begin; k < end;) {
+      const bool border = k < all_begin || k >= all_end;
+      const int64_t stop = !border ? all_end : k < all_begin && all_begin < all_end ? all_begin : end;
+      const int64_t keys = ceil_div(stop - k, ceil_div(stop - k, border ? longest_border : longest));
+      const int64_t from = queries.column_at(k) / 16 * 16;
+      const int64_t to = window > 0 ? round_up(queries.column_at(k + keys - 1 + window), 16) : queries.padded();
+      const int64_t row = k - chunk.first_position,
+                    offset = row * chunk.stride + queries.kv_head * queries.shape->head_dim;
+      if (from < to) body(KeyBlock{chunk.k + offset, chunk.v + offset, chunk.stride, row, keys, k, from, to, border});
+      k += keys;
+    }
+  }
+}
+
+// Scores that no query may see become -inf. s: the block's S^T, column 0 being block.begin.
+void mask_tile(const QueryBlock& queries, const KeyBlock& block, float* s, int64_t ld) {
+  const int64_t window = queries.shape->window;
+  for (int64_t j = 0; j < block.keys; ++j) {
+    float* row = s + j * ld;
+    const int64_t position = block.position + j;
+    const int64_t from = queries.column_at(position),
+                  to = window > 0 ? queries.column_at(position + window) : queries.count;
+    std::fill(row, row + std::clamp<int64_t>(from - block.begin, 0, block.end - block.begin), -kInfinity);
+    std::fill(row + std::clamp<int64_t>(to - block.begin, 0, block.end - block.begin), row + block.end - block.begin,
+              -kInfinity);
+  }
+}
+
+void zero_padding(float* t, int64_t rows, const QueryBlock& queries) {
+  for (int64_t d = 0; d < rows; ++d)
+    std::fill(t + d * kLeading + queries.count, t + d * kLeading + queries.padded(), 0.f);
+}
+
+// Turns sums of exponentials into factors of the output, and stores lse.
+void finish_rows(const QueryBlock& queries, const float* maxima, float* sums) {
+  for (int64_t c = 0; c < queries.count; ++c) {
+    const float sum = sums[c];
+    if (queries.sequence->lse) {
+      queries.sequence->lse[queries.row(c) * queries.shape->heads + queries.head(c)] =
+          sum > 0 ? maxima[c] + std::log(sum) : -kInfinity;
+    }
+    sums[c] = sum > 0 ? 1 / sum : 0;
+  }
+}
+
+void forward_block(const QueryBlock& queries, float* workspace) {
+  const AttentionSequence& sequence = *queries.sequence;
+  const int64_t width = queries.shape->head_dim, padded = queries.padded();
+  float* const q_t = workspace;               // [width, columns]
+  float* const o_t = q_t + width * kLeading;  // [width, columns]
+  float* const s = o_t + width * kLeading;    // [keys, columns]
+  float* const maxima = s + kForwardKeys * kLeading;
+  float* const sums = maxima + kLeading;
+
+  std::array<const float*, kColumns> q_rows;
+  queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
+  HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, queries.shape->scale, q_t, kLeading);
+  zero_padding(q_t, width, queries);
+  for (int64_t d = 0; d < width; ++d) std::fill_n(o_t + d * kLeading, padded, 0.f);
+  std::fill_n(maxima, padded, std::numeric_limits<float>::lowest());
+  std::fill_n(sums, padded, 0.f);
+
+  for_key_blocks(queries, kForwardKeys, kBorderKeys, [&](const KeyBlock& b) {
+    const int64_t columns = b.end - b.begin;
+    gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
+              kLeading);
+    if (b.border) mask_tile(queries, b, s, kLeading);
+    HWY_DYNAMIC_DISPATCH(softmax_step)(s, kLeading, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin,
+                                       width);
+    gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.v, b.stride, s, kLeading, 1, o_t + b.begin,
+              kLeading);
+  });
+
+  finish_rows(queries, maxima, sums);
+  std::array<float*, kColumns> out_rows;
+  queries.addresses(sequence.out, sequence.out_stride, out_rows.data());
+  HWY_DYNAMIC_DISPATCH(transpose_out)(o_t, kLeading, sums, queries.count, width, out_rows.data());
+}
+
+// Few columns (decoding): a row of scores a query, and products that are matrix by vector, or nearly.
+void forward_few(const QueryBlock& queries, float* workspace) {
+  const AttentionSequence& sequence = *queries.sequence;
+  const int64_t width = queries.shape->head_dim, count = queries.count, window = queries.shape->window;
+  float* const q = workspace;                // [columns, width]
+  float* const o = q + kFewColumns * width;  // [columns, width]
+  float* const s = o + kFewColumns * width;  // [columns, keys]
+  std::array<float, kFewColumns> maxima, sums;
+  maxima.fill(std::numeric_limits<float>::lowest());
+  sums.fill(0);
+
+  std::array<const float*, kFewColumns> q_rows;
+  queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
+  for (int64_t c = 0; c < count; ++c) {
+    for (int64_t d = 0; d < width; ++d) q[c * width + d] = queries.shape->scale * q_rows[c][d];
+  }
+  std::fill_n(o, count * width, 0.f);
+
+  for_key_blocks(queries, kFewKeys, kFewKeys, [&](const KeyBlock& b) {
+    const int64_t ld = round_up(b.keys, 16);
+    gemm_tile(Transpose::kNo, Transpose::kYes, count, b.keys, width, 1, q, width, b.k, b.stride, 0, s, ld);
+    for (int64_t c = 0; c < count; ++c) {
+      float* const row = s + c * ld;
+      const int64_t position = sequence.first_position + queries.row(c);
+      const int64_t to = std::clamp<int64_t>(position + 1 - b.position, 0, b.keys);
+      const int64_t from = window > 0 ? std::clamp<int64_t>(position - window + 1 - b.position, 0, to) : 0;
+      std::fill(row, row + from, -kInfinity);
+      std::fill(row + to, row + ld, -kInfinity);
+      HWY_DYNAMIC_DISPATCH(softmax_row_step)(row, ld, &maxima[c], &sums[c], o + c * width, width);
+    }
+    gemm_tile(Transpose::kNo, Transpose::kNo, count, width, b.keys, 1, s, ld, b.v, b.stride, 1, o, width);
+  });
+
+  finish_rows(queries, maxima.data(), sums.data());
+  std::array<float*, kFewColumns> out_rows;
+  queries.addresses(sequence.out, sequence.out_stride, out_rows.data());
+  for (int64_t c = 0; c < count; ++c) {
+    for (int64_t d = 0; d < width; ++d) out_rows[c][d] = sums[c] * o[c * width + d];
+  }
+}
+
+// All columns of one KV head of one sequence, so that dK and dV have one writer.
+void backward_unit(const AttentionShape& shape, const AttentionGradient& gradient, int64_t kv_head, float* workspace) {
+  const AttentionSequence& sequence = gradient.forward;
+  const KvChunk& chunk = sequence.keys[0];
+  const int64_t width = shape.head_dim;
+  float* const q_t = workspace;                    // [width, columns], scaled
+  float* const do_t = q_t + width * kLeading;      // [width, columns]
+  float* const dq_t = do_t + width * kLeading;     // [width, columns], without the scale
+  float* const q = dq_t + width * kLeading;        // [columns, width]
+  float* const d_out = q + kColumns * width;       // [columns, width]
+  float* const s = d_out + kColumns * width;       // [keys, columns]
+  float* const dp = s + kBackwardKeys * kLeading;  // [keys, columns]
+  float* const lse = dp + kBackwardKeys * kLeading;
+  float* const delta = lse + kLeading;
+  float* const scales = delta + kLeading;
+  float* const dk = scales + kLeading;        // [rows, width], without the scale
+  float* const dv = dk + chunk.rows * width;  // [rows, width]
+  std::fill_n(dk, 2 * chunk.rows * width, 0.f);
+  std::fill_n(scales, kColumns, shape.scale);
+
+  const Blocks blocks(shape, sequence.rows);
+  for (int64_t first = 0; first < blocks.columns; first += blocks.size) {
+    const QueryBlock queries{&shape, &sequence, kv_head, first, std::min(blocks.size, blocks.columns - first)};
+    const int64_t count = queries.count, padded = queries.padded();
+    std::array<const float*, kColumns> q_rows, out_rows, do_rows;
+    std::array<float*, kColumns> dq_rows;
+    queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
+    queries.addresses<const float>(sequence.out, sequence.out_stride, out_rows.data());
+    queries.addresses(gradient.d_out, sequence.out_stride, do_rows.data());
+    queries.addresses(gradient.dq, sequence.q_stride, dq_rows.data());
+    HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, shape.scale, q_t, kLeading);
+    HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, width, 1, do_t, kLeading);
+    HWY_DYNAMIC_DISPATCH(row_dots)(out_rows.data(), do_rows.data(), count, width, delta);
+    zero_padding(q_t, width, queries);
+    zero_padding(do_t, width, queries);
+    for (int64_t c = 0; c < count; ++c) {
+      std::copy_n(q_rows[c], width, q + c * width);
+      std::copy_n(do_rows[c], width, d_out + c * width);
+      const float value = sequence.lse[queries.row(c) * shape.heads + queries.head(c)];
+      lse[c] = value == -kInfinity ? kInfinity : value;  // no key seen: exp(s - inf) = 0 everywhere
+    }
+    std::fill(q + count * width, q + padded * width, 0.f);
+    std::fill(d_out + count * width, d_out + padded * width, 0.f);
+    std::fill(lse + count, lse + padded, kInfinity);
+    std::fill(delta + count, delta + padded, 0.f);
+    for (int64_t d = 0; d < width; ++d) std::fill_n(dq_t + d * kLeading, padded, 0.f);
+
+    for_key_blocks(queries, kBackwardKeys, kBorderKeys, [&](const KeyBlock& b) {
+      const int64_t columns = b.end - b.begin;
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
+                kLeading);
+      if (b.border) mask_tile(queries, b, s, kLeading);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.v, b.stride, do_t + b.begin, kLeading, 0,
+                dp, kLeading);
+      HWY_DYNAMIC_DISPATCH(gradient_step)(s, dp, kLeading, b.keys, columns, lse + b.begin, delta + b.begin);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, s, kLeading, d_out + b.begin * width, width,
+                1, dv + b.row * width, width);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, kLeading, q + b.begin * width, width, 1,
+                dk + b.row * width, width);
+      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, kLeading, 1,
+                dq_t + b.begin, kLeading);
+    });
+    HWY_DYNAMIC_DISPATCH(transpose_out)(dq_t, kLeading, scales, count, width, dq_rows.data());
+  }
+  for (int64_t r = 0; r < chunk.rows; ++r) {
+    float* const dk_row = gradient.dk + r * chunk.stride + kv_head * width;
+    for (int64_t d = 0; d < width; ++d) dk_row[d] = shape.scale * dk[r * width + d];
+    std::copy_n(dv + r * width, width, gradient.dv + r * chunk.stride + kv_head * width);
+  }
+}
+
+void check_shape(const AttentionShape& shape) {
+  TRANSEPT_CHECK(shape.kv_heads >= 1 && shape.heads % shape.kv_heads == 0 && shape.head_dim >= 1 && shape.window >= 0);
+}
+
+}  // namespace
+
+int64_t attention_forward_workspace(const AttentionShape& shape) {
+  return (2 * shape.head_dim + kForwardKeys + 2) * kLeading;
+}
+
+int64_t attention_backward_workspace(const AttentionShape& shape, int64_t longest_sequence) {
+  return (3 * kLeading + 2 * kColumns + 2 * longest_sequence) * shape.head_dim + (2 * kBackwardKeys + 3) * kLeading;
+}
+
+void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch,
+                       float* workspace) {
+  check_shape(shape);
+  const int64_t per_worker = attention_forward_workspace(shape);
+  int64_t units = 0;
+  for (const AttentionSequence& s : batch) units += shape.kv_heads * Blocks(shape, s.rows).count;
+  pool.run(units, [&](int64_t unit, int worker) {
+    const AttentionSequence* s = batch.data();
+    for (int64_t n; unit >= (n = shape.kv_heads * Blocks(shape, s->rows).count); ++s) unit -= n;
+    const Blocks blocks(shape, s->rows);
+    // Late blocks see the most keys: first, so that no worker is left with a long one at the end.
+    const int64_t first = (blocks.count - 1 - unit / shape.kv_heads) * blocks.size;
+    const QueryBlock queries{&shape, s, unit % shape.kv_heads, first, std::min(blocks.size, blocks.columns - first)};
+    float* const scratch = workspace + worker * per_worker;
+    if (queries.count <= kFewColumns) {
+      forward_few(queries, scratch);
+    } else {
+      forward_block(queries, scratch);
+    }
+  });
+}
+
+void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionGradient> batch,
+                        float* workspace) {
+  check_shape(shape);
+  int64_t longest = 0;
+  for (const AttentionGradient& g : batch) {
+    TRANSEPT_CHECK(g.forward.keys.size() == 1 && g.forward.keys[0].rows == g.forward.rows);
+    TRANSEPT_CHECK(g.forward.lse || g.forward.rows == 0);
+    longest = std::max(longest, g.forward.rows);
+  }
+  const int64_t per_worker = attention_backward_workspace(shape, longest);
+  pool.run(static_cast<int64_t>(batch.size()) * shape.kv_heads, [&](int64_t unit, int worker) {
+    const AttentionGradient& g = batch[static_cast<size_t>(unit / shape.kv_heads)];
+    backward_unit(shape, g, unit % shape.kv_heads, workspace + worker * per_worker);
+  });
+}
+
+}  // namespace transept
+#endif  // HWY_ONCE

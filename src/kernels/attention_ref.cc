@@ -1,0 +1,107 @@
+#include "kernels/attention_ref.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace transept::ref {
+namespace {
+
+int64_t rows_of(const AttentionInput& in) { return static_cast<int64_t>(in.q.size()) / (in.heads * in.head_dim); }
+
+bool sees(const AttentionInput& in, int64_t row, int64_t key) {
+  const int64_t distance = in.first_position + row - in.key_positions[static_cast<size_t>(key)];
+  return distance >= 0 && (in.window == 0 || distance < in.window);
+}
+
+const double* query(const AttentionInput& in, int64_t row, int64_t head) {
+  return in.q.data() + (row * in.heads + head) * in.head_dim;
+}
+
+int64_t key_offset(const AttentionInput& in, int64_t key, int64_t head) {
+  return (key * in.kv_heads + head / (in.heads / in.kv_heads)) * in.head_dim;
+}
+
+double dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// softmax over the visible keys of one query, and its log-sum-exp; hidden keys have probability 0.
+std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse) {
+  const int64_t keys = static_cast<int64_t>(in.key_positions.size());
+  std::vector<double> p(in.key_positions.size(), 0.0);
+  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    if (!sees(in, row, j)) continue;
+    p[static_cast<size_t>(j)] =
+        in.scale * dot(query(in, row, head), in.k.data() + key_offset(in, j, head), in.head_dim);
+    max = std::max(max, p[static_cast<size_t>(j)]);
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    if (!sees(in, row, j)) continue;
+    p[static_cast<size_t>(j)] = std::exp(p[static_cast<size_t>(j)] - max);
+    sum += p[static_cast<size_t>(j)];
+  }
+  *lse = max + std::log(sum);
+  if (sum > 0) {
+    for (double& x : p) x /= sum;
+  }
+  return p;
+}
+
+}  // namespace
+
+AttentionOutput attention_forward(const AttentionInput& in) {
+  const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
+  AttentionOutput result{std::vector<double>(in.q.size(), 0.0),
+                         std::vector<double>(static_cast<size_t>(rows * in.heads))};
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t h = 0; h < in.heads; ++h) {
+      const std::vector<double> p = probabilities(in, r, h, &result.lse[static_cast<size_t>(r * in.heads + h)]);
+      double* out = result.out.data() + (r * in.heads + h) * in.head_dim;
+      for (int64_t j = 0; j < keys; ++j) {
+        const double* v = in.v.data() + key_offset(in, j, h);
+        for (int64_t d = 0; d < in.head_dim; ++d) out[d] += p[static_cast<size_t>(j)] * v[d];
+      }
+    }
+  }
+  return result;
+}
+
+// o_i = sum_j p_ij v_j and p_i = softmax(s_i):  dv_j += p_ij do_i;  dp_ij = do_i . v_j;  ds_ij = p_ij (dp_ij - sum_l
+// p_il dp_il); s_ij = scale q_i . k_j:  dq_i += scale ds_ij k_j;  dk_j += scale ds_ij q_i.
+AttentionGradients attention_backward(const AttentionInput& in, const std::vector<double>& d_out) {
+  const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
+  AttentionGradients g{std::vector<double>(in.q.size(), 0.0), std::vector<double>(in.k.size(), 0.0),
+                       std::vector<double>(in.v.size(), 0.0)};
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t h = 0; h < in.heads; ++h) {
+      double lse;
+      const std::vector<double> p = probabilities(in, r, h, &lse);
+      const double* go = d_out.data() + (r * in.heads + h) * in.head_dim;
+      std::vector<double> dp(p.size());
+      double mean = 0;
+      for (int64_t j = 0; j < keys; ++j) {
+        dp[static_cast<size_t>(j)] = dot(go, in.v.data() + key_offset(in, j, h), in.head_dim);
+        mean += p[static_cast<size_t>(j)] * dp[static_cast<size_t>(j)];
+      }
+      const double* q = query(in, r, h);
+      double* dq = g.dq.data() + (r * in.heads + h) * in.head_dim;
+      for (int64_t j = 0; j < keys; ++j) {
+        const int64_t at = key_offset(in, j, h);
+        const double probability = p[static_cast<size_t>(j)];
+        const double ds = in.scale * probability * (dp[static_cast<size_t>(j)] - mean);
+        for (int64_t d = 0; d < in.head_dim; ++d) {
+          g.dv[static_cast<size_t>(at + d)] += probability * go[d];
+          dq[d] += ds * in.k[static_cast<size_t>(at + d)];
+          g.dk[static_cast<size_t>(at + d)] += ds * q[d];
+        }
+      }
+    }
+  }
+  return g;
+}
+
+}  // namespace transept::ref

@@ -1,0 +1,31 @@
+// Attention in double, written from the formulas (arXiv:1706.03762 section 3.2.1): what the tiled kernels are held to.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace transept::ref {
+
+// One sequence. q and out are [rows, heads, head_dim]; k and v [keys, kv_heads, head_dim] with a position each.
+struct AttentionInput {
+  int64_t heads = 1, kv_heads = 1, head_dim = 1;
+  double scale = 1;
+  int64_t window = 0;  // 0: none
+  int64_t first_position = 0;
+  std::vector<int64_t> key_positions;
+  std::vector<double> q, k, v;
+};
+
+struct AttentionOutput {
+  std::vector<double> out;
+  std::vector<double> lse;  // [rows, heads]; -infinity where no key is seen
+};
+
+struct AttentionGradients {
+  std::vector<double> dq, dk, dv;
+};
+
+AttentionOutput attention_forward(const AttentionInput& in);
+AttentionGradients attention_backward(const AttentionInput& in, const std::vector<double>& d_out);
+
+}  // namespace transept::ref

@@ -1,0 +1,521 @@
+// The tiled attention against the double-precision formulas on every instruction set, and against itself where two ways
+// must agree.
+#include "kernels/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "kernels/attention_ref.h"
+#include "support/compare.h"
+#include "support/isa.h"
+#include "support/tolerances.h"
+
+namespace transept {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kUntouched = 12345.f;
+
+struct Case {
+  int64_t heads, kv_heads, head_dim, rows, window, first_position = 0;
+  // (first position, rows) of each chunk of keys; empty: one chunk, the rows themselves.
+  std::vector<std::pair<int64_t, int64_t>> chunks = {};
+
+  std::string text() const {
+    std::string s = "heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " head_dim " +
+                    std::to_string(head_dim) + " rows " + std::to_string(rows) + " window " + std::to_string(window) +
+                    " at " + std::to_string(first_position);
+    for (const auto& [first, n] : chunks) s += " [" + std::to_string(first) + ", +" + std::to_string(n) + ")";
+    return s;
+  }
+  AttentionShape shape() const {
+    return {heads, kv_heads, head_dim, 1.3f / std::sqrt(static_cast<float>(head_dim)), window};
+  }
+};
+
+// Rows of `width` floats inside a larger, misaligned buffer, as in a fused projection.
+struct Strided {
+  int64_t rows, width, stride;
+  std::vector<float> memory;
+  Strided(int64_t rows_, int64_t width_, int64_t gap, float fill)
+      : rows(rows_),
+        width(width_),
+        stride(width_ + gap),
+        memory(static_cast<size_t>(rows_ * (width_ + gap) + 3), kUntouched) {
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(row(r), width, fill);
+  }
+  float* row(int64_t r) { return memory.data() + 3 + r * stride; }
+  // Columns [first, first + n) of all rows, packed.
+  std::vector<float> take(int64_t first, int64_t n) {
+    std::vector<float> packed;
+    for (int64_t r = 0; r < rows; ++r) packed.insert(packed.end(), row(r) + first, row(r) + first + n);
+    return packed;
+  }
+  bool gaps_untouched() {
+    for (size_t i = 0; i < 3; ++i) {
+      if (memory[i] != kUntouched) return false;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = width; i < stride; ++i) {
+        if (row(r)[i] != kUntouched) return false;
+      }
+    }
+    return true;
+  }
+};
+
+std::vector<double> doubles(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+// A case with random data, laid out in memory as a model would, and the same as input of the reference.
+class Sequence {
+ public:
+  explicit Sequence(const Case& c, uint64_t seed = 1)
+      : case_(c),
+        qkv_(c.rows, (c.heads + 2 * c.kv_heads) * c.head_dim, 5, 0),
+        out_(c.rows, c.heads * c.head_dim, 7, kNaN),
+        d_out_(c.rows, c.heads * c.head_dim, 7, 0),
+        d_qkv_(c.rows, (c.heads + 2 * c.kv_heads) * c.head_dim, 5, kNaN),
+        lse_(static_cast<size_t>(c.rows * c.heads), kNaN) {
+    const CounterRng rng(seed, Stream::kTest);
+    uint64_t draw = 0;
+    const auto randomize = [&](Strided& x) {
+      for (int64_t r = 0; r < x.rows; ++r) {
+        for (int64_t i = 0; i < x.width; ++i) x.row(r)[i] = static_cast<float>(rng.normal(draw++));
+      }
+    };
+    randomize(qkv_);
+    randomize(d_out_);
+    for (const auto& [first, n] : c.chunks) {
+      cached_.emplace_back(n, 2 * c.kv_heads * c.head_dim, 3, 0.f);
+      randomize(cached_.back());
+    }
+  }
+
+  const Case& the_case() const { return case_; }
+  Strided& qkv() { return qkv_; }
+  Strided& d_qkv() { return d_qkv_; }
+  Strided& chunk(size_t i) { return cached_[i]; }
+  int64_t q_width() const { return case_.heads * case_.head_dim; }
+  int64_t kv_width() const { return case_.kv_heads * case_.head_dim; }
+
+  AttentionSequence sequence() {
+    chunks_.clear();
+    if (case_.chunks.empty()) {
+      float* k = qkv_.row(0) + q_width();
+      chunks_.push_back({k, k + kv_width(), qkv_.stride, case_.rows, case_.first_position});
+    }
+    for (size_t i = 0; i < case_.chunks.size(); ++i) {
+      float* k = cached_[i].row(0);
+      chunks_.push_back({k, k + kv_width(), cached_[i].stride, case_.chunks[i].second, case_.chunks[i].first});
+    }
+    return {qkv_.row(0), qkv_.stride, case_.rows, case_.first_position, chunks_, out_.row(0), out_.stride, lse_.data()};
+  }
+  AttentionGradient gradient() {
+    float* d = d_qkv_.row(0);
+    return {sequence(), d_out_.row(0), d, d + q_width(), d + q_width() + kv_width()};
+  }
+
+  std::vector<float> out() { return out_.take(0, q_width()); }
+  const std::vector<float>& lse() const { return lse_; }
+  std::vector<float> d_out() { return d_out_.take(0, q_width()); }
+  std::vector<float> dq() { return d_qkv_.take(0, q_width()); }
+  std::vector<float> dk() { return d_qkv_.take(q_width(), kv_width()); }
+  std::vector<float> dv() { return d_qkv_.take(q_width() + kv_width(), kv_width()); }
+  bool gaps_untouched() { return out_.gaps_untouched() && d_qkv_.gaps_untouched(); }
+
+  ref::AttentionInput input() {
+    ref::AttentionInput in{case_.heads,
+                           case_.kv_heads,
+                           case_.head_dim,
+                           static_cast<double>(case_.shape().scale),
+                           case_.window,
+                           case_.first_position,
+                           {},
+                           doubles(qkv_.take(0, q_width())),
+                           {},
+                           {}};
+    const auto add = [&](Strided& x, int64_t at, int64_t first) {
+      for (int64_t r = 0; r < x.rows; ++r) {
+        in.key_positions.push_back(first + r);
+        in.k.insert(in.k.end(), x.row(r) + at, x.row(r) + at + kv_width());
+        in.v.insert(in.v.end(), x.row(r) + at + kv_width(), x.row(r) + at + 2 * kv_width());
+      }
+    };
+    if (case_.chunks.empty()) add(qkv_, q_width(), case_.first_position);
+    for (size_t i = 0; i < case_.chunks.size(); ++i) add(cached_[i], 0, case_.chunks[i].first);
+    return in;
+  }
+
+ private:
+  Case case_;
+  Strided qkv_, out_, d_out_, d_qkv_;
+  std::vector<float> lse_;
+  std::vector<Strided> cached_;
+  std::vector<KvChunk> chunks_;
+};
+
+void run_forward(const std::vector<Sequence*>& batch, int threads = 1) {
+  const AttentionShape shape = batch[0]->the_case().shape();
+  std::vector<AttentionSequence> sequences;
+  for (Sequence* s : batch) sequences.push_back(s->sequence());
+  ThreadPool pool(threads);
+  std::vector<float> workspace(static_cast<size_t>(threads * attention_forward_workspace(shape)), kNaN);
+  attention_forward(pool, shape, sequences, workspace.data());
+}
+
+void run_backward(const std::vector<Sequence*>& batch, int threads = 1) {
+  const AttentionShape shape = batch[0]->the_case().shape();
+  std::vector<AttentionGradient> gradients;
+  int64_t longest = 0;
+  for (Sequence* s : batch) {
+    gradients.push_back(s->gradient());
+    longest = std::max(longest, s->the_case().rows);
+  }
+  ThreadPool pool(threads);
+  std::vector<float> workspace(static_cast<size_t>(threads * attention_backward_workspace(shape, longest)), kNaN);
+  attention_backward(pool, shape, gradients, workspace.data());
+}
+
+// lse with -infinity, which has no distance, replaced by 0 where both have it.
+::testing::AssertionResult lse_close(std::vector<float> actual, std::vector<double> expected) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::isinf(expected[i]) && std::isinf(actual[i]) && actual[i] < 0) actual[i] = 0, expected[i] = 0;
+  }
+  return close(actual, expected, tolerance::kKernel);
+}
+
+// Every number of rows with every window, the other properties in turn, so that each meets many of each other.
+std::vector<Case> training_cases() {
+  const std::pair<int64_t, int64_t> heads[] = {{1, 1}, {4, 4}, {6, 2}, {8, 1}};
+  const int64_t dims[] = {1, 8, 20, 33, 64, 80, 128, 256};
+  std::vector<Case> cases;
+  size_t i = 0;
+  for (const int64_t rows : {1, 3, 63, 64, 65, 200}) {
+    for (const int64_t window : {0, 1, 4, 70}) {
+      for (int turn = 0; turn < 2; ++turn, ++i) {
+        const auto [h, g] = heads[(i + i / 8) % 4];
+        cases.push_back({h, g, dims[(i * 3 + i / 24) % 8], rows, window, turn == 0 ? 0 : 1000});
+      }
+    }
+  }
+  cases.push_back({1, 1, 16, 700, 0});    // several blocks of queries, long blocks of keys
+  cases.push_back({1, 1, 16, 700, 300});  // a window longer than a block
+  cases.push_back({4, 2, 8, 300, 64});
+  cases.push_back({3, 1, 5, 171, 0});  // blocks that end inside a group
+  return cases;
+}
+
+std::vector<Case> cached_cases() {
+  return {
+      {4, 4, 64, 1, 0, 99, {{0, 99}, {99, 1}}},                     // decode
+      {8, 1, 128, 1, 0, 700, {{0, 700}, {700, 1}}},                 // decode, all heads on one KV head
+      {6, 2, 33, 2, 0, 50, {{0, 7}, {7, 43}, {50, 2}}},             // few rows
+      {6, 2, 20, 1, 70, 300, {{231, 40}, {271, 29}, {300, 1}}},     // ring, decode
+      {6, 2, 64, 3, 70, 300, {{228, 40}, {268, 32}, {300, 3}}},     // ring, with keys that have left the window
+      {1, 1, 8, 65, 4, 131, {{128, 3}, {131, 65}}},                 // chunked prefill in a window
+      {4, 4, 80, 64, 0, 77, {{0, 13}, {13, 64}, {77, 64}}},         // chunked prefill
+      {8, 1, 33, 63, 0, 201, {{0, 1}, {1, 200}, {201, 63}}},        //
+      {6, 2, 128, 200, 0, 333, {{0, 333}, {333, 200}}},             //
+      {6, 2, 256, 20, 70, 400, {{331, 15}, {346, 54}, {400, 20}}},  //
+      {1, 1, 1, 3, 1, 5, {{0, 5}, {5, 3}}},                         //
+      {2, 1, 16, 300, 70, 1000, {{931, 69}, {1000, 300}}},          //
+      {2, 2, 16, 40, 10, 100, {{60, 20}, {115, 25}}},               // a gap: some rows see no key
+      {2, 1, 16, 2, 10, 100, {{60, 20}, {101, 1}}},                 // the same for few rows
+      {2, 2, 16, 4, 0, 10, {{20, 5}}},                              // no row sees any key
+      {2, 2, 16, 30, 0, 10, {{100, 5}}},                            //
+  };
+}
+
+TEST(Attention, ForwardMatchesReference) {
+  std::vector<Case> cases = training_cases();
+  for (const Case& c : cached_cases()) cases.push_back(c);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text());
+    Sequence s(c);
+    const ref::AttentionOutput expected = ref::attention_forward(s.input());
+    for_each_instruction_set([&] {
+      Sequence t(c);
+      run_forward({&t});
+      EXPECT_TRUE(close(t.out(), expected.out, tolerance::kKernel));
+      EXPECT_TRUE(lse_close(t.lse(), expected.lse));
+      EXPECT_TRUE(t.gaps_untouched());
+    });
+  }
+}
+
+TEST(Attention, BackwardMatchesReference) {
+  for (const Case& c : training_cases()) {
+    SCOPED_TRACE(c.text());
+    Sequence s(c);
+    const ref::AttentionGradients expected = ref::attention_backward(s.input(), doubles(s.d_out()));
+    for_each_instruction_set([&] {
+      Sequence t(c);
+      run_forward({&t});
+      run_backward({&t});
+      EXPECT_TRUE(close(t.dv(), expected.dv, tolerance::kKernel));
+      // With one key per query the softmax is constant: dq and dk are zero but for the rounding of dP - D, which the
+      // values' size bounds.
+      if (c.window == 1 || c.rows == 1) {
+        for (const float x : t.dq()) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);
+        for (const float x : t.dk()) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);
+      } else {
+        EXPECT_TRUE(close(t.dq(), expected.dq, tolerance::kKernel));
+        EXPECT_TRUE(close(t.dk(), expected.dk, tolerance::kKernel));
+      }
+      EXPECT_TRUE(t.gaps_untouched());
+    });
+  }
+}
+
+TEST(Attention, ReferenceGradientsAreDerivatives) {
+  for (const Case& c : {Case{4, 2, 3, 6, 0}, Case{2, 2, 2, 7, 3, 11}, Case{3, 1, 2, 4, 5, 9, {{5, 2}, {8, 5}}}}) {
+    SCOPED_TRACE(c.text());
+    Sequence s(c);
+    const ref::AttentionInput in = s.input();
+    const std::vector<double> d_out = doubles(s.d_out());
+    const auto loss = [&](std::vector<double> ref::AttentionInput::* which) {
+      return [&in, &d_out, which](const std::vector<double>& x) {
+        ref::AttentionInput moved = in;
+        moved.*which = x;
+        const std::vector<double> out = ref::attention_forward(moved).out;
+        double sum = 0;
+        for (size_t i = 0; i < out.size(); ++i) sum += out[i] * d_out[i];
+        return sum;
+      };
+    };
+    const ref::AttentionGradients g = ref::attention_backward(in, d_out);
+    EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::q), in.q, g.dq, tolerance::kGradcheck));
+    EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::k), in.k, g.dk, tolerance::kGradcheck));
+    EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::v), in.v, g.dv, tolerance::kGradcheck));
+    // The checker sees one wrong element.
+    std::vector<double> wrong = g.dk;
+    wrong[1] *= 1 + 1e-4;
+    EXPECT_FALSE(gradient_matches(loss(&ref::AttentionInput::k), in.k, wrong, tolerance::kGradcheck));
+  }
+}
+
+// What the table must catch: a mask or a position that is off by one, a wrong pairing of heads, a lost key.
+TEST(Attention, PlantedErrorsAreSeen) {
+  Sequence s({6, 2, 33, 65, 4, 7});
+  run_forward({&s});
+  run_backward({&s});
+  const ref::AttentionInput right = s.input();
+  const auto forward_differs = [&](const ref::AttentionInput& in) {
+    return !close(s.out(), ref::attention_forward(in).out, tolerance::kKernel);
+  };
+  const auto backward_differs = [&](const ref::AttentionInput& in) {
+    const ref::AttentionGradients g = ref::attention_backward(in, doubles(s.d_out()));
+    return !close(s.dq(), g.dq, tolerance::kKernel) && !close(s.dk(), g.dk, tolerance::kKernel) &&
+           !close(s.dv(), g.dv, tolerance::kKernel);
+  };
+  EXPECT_FALSE(forward_differs(right));
+  ref::AttentionInput wrong = right;
+  wrong.window = 5;
+  EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+  wrong = right;
+  wrong.first_position += 1;
+  EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+  wrong = right;
+  wrong.key_positions[30] = 1000;
+  EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+  wrong = right;
+  std::swap_ranges(wrong.k.begin(), wrong.k.begin() + 33, wrong.k.begin() + 33);
+  EXPECT_TRUE(forward_differs(wrong));
+  wrong = right;
+  wrong.scale *= 1.001;
+  EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+}
+
+// Copies q, k and v of `whole` into a case that has rows [first, first + n) as queries and everything before in chunks.
+void copy_rows(Sequence& whole, Sequence& part, int64_t first) {
+  const int64_t q_width = whole.q_width(), kv_width = whole.kv_width();
+  for (int64_t r = 0; r < part.the_case().rows; ++r)
+    std::copy_n(whole.qkv().row(first + r), q_width, part.qkv().row(r));
+  for (size_t i = 0; i < part.the_case().chunks.size(); ++i) {
+    const auto [at, n] = part.the_case().chunks[i];
+    for (int64_t r = 0; r < n; ++r) std::copy_n(whole.qkv().row(at + r) + q_width, 2 * kv_width, part.chunk(i).row(r));
+  }
+}
+
+TEST(Attention, PiecesEqualTheWhole) {
+  for (const int64_t window : {0, 40}) {
+    const Case c{6, 2, 20, 150, window};
+    Sequence whole(c);
+    run_forward({&whole});
+    const std::vector<float> expected = whole.out();
+    for (const int64_t step : {1, 2, 7, 64, 149}) {
+      SCOPED_TRACE("window " + std::to_string(window) + " step " + std::to_string(step));
+      std::vector<float> joined;
+      for (int64_t first = 0; first < c.rows; first += step) {
+        const int64_t n = std::min(step, c.rows - first);
+        // The oldest keys that a window still needs, as a ring that wrapped: two chunks of odd size, then the new rows.
+        const int64_t begin = window > 0 ? std::max<int64_t>(0, first - window + 1) : 0,
+                      middle = begin + (first - begin) / 3;
+        Case part = c;
+        part.rows = n;
+        part.first_position = first;
+        for (const auto& [from, to] :
+             {std::pair{begin, middle}, std::pair{middle, first}, std::pair{first, first + n}}) {
+          if (to > from) part.chunks.push_back({from, to - from});
+        }
+        Sequence piece(part);
+        copy_rows(whole, piece, first);
+        run_forward({&piece});
+        const std::vector<float> out = piece.out();
+        joined.insert(joined.end(), out.begin(), out.end());
+      }
+      EXPECT_TRUE(close(joined, expected, tolerance::kKernel));
+    }
+  }
+}
+
+TEST(Attention, AsManyKvHeadsAsHeadsIsAttentionHeadByHead) {
+  const Case c{4, 4, 33, 90, 0};
+  Sequence all(c);
+  run_forward({&all});
+  run_backward({&all});
+  for (int64_t h = 0; h < c.heads; ++h) {
+    Sequence one({1, 1, c.head_dim, c.rows, 0});
+    ASSERT_EQ(one.the_case().shape().scale, c.shape().scale);
+    AttentionGradient g = one.gradient();
+    Strided d_out(c.rows, c.head_dim, 7, 0);
+    for (int64_t r = 0; r < c.rows; ++r) {
+      for (int64_t part = 0; part < 3; ++part) {
+        std::copy_n(all.qkv().row(r) + (part * c.heads + h) * c.head_dim, c.head_dim,
+                    one.qkv().row(r) + part * c.head_dim);
+      }
+      std::copy_n(all.gradient().d_out + r * all.sequence().out_stride + h * c.head_dim, c.head_dim, d_out.row(r));
+    }
+    run_forward({&one});
+    g.d_out = d_out.row(0);
+    ThreadPool pool(1);
+    const AttentionShape shape = one.the_case().shape();
+    std::vector<float> workspace(static_cast<size_t>(attention_backward_workspace(shape, c.rows)));
+    attention_backward(pool, shape, {&g, 1}, workspace.data());
+    const auto head_of = [&](const std::vector<float>& x) {
+      std::vector<float> y;
+      for (int64_t r = 0; r < c.rows; ++r) {
+        const auto at = x.begin() + (r * c.heads + h) * c.head_dim;
+        y.insert(y.end(), at, at + c.head_dim);
+      }
+      return y;
+    };
+    EXPECT_TRUE(close(one.out(), head_of(all.out()), tolerance::kKernel));
+    EXPECT_TRUE(close(one.dq(), head_of(all.dq()), tolerance::kKernel));
+    EXPECT_TRUE(close(one.dk(), head_of(all.dk()), tolerance::kKernel));
+    EXPECT_TRUE(close(one.dv(), head_of(all.dv()), tolerance::kKernel));
+  }
+}
+
+TEST(Attention, AWindowOverAllRowsIsNoWindow) {
+  const Case none{6, 2, 20, 100, 0};
+  Case wide = none;
+  wide.window = 100;
+  Sequence a(none), b(wide);
+  for (Sequence* s : {&a, &b}) {
+    run_forward({s});
+    run_backward({s});
+  }
+  EXPECT_EQ(a.out(), b.out());
+  EXPECT_EQ(a.dq(), b.dq());
+  EXPECT_EQ(a.dk(), b.dk());
+  EXPECT_EQ(a.dv(), b.dv());
+}
+
+// Scores of up to 1e4 in size are whole numbers here, hence exact, and the softmax is all but one-hot.
+TEST(Attention, LargeScoresStayFinite) {
+  for (const int64_t rows : {2, 130}) {
+    const Case c{2, 1, 4, rows, 0};
+    AttentionShape shape = c.shape();
+    shape.scale = 1;
+    Sequence s(c);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < 12; ++i) s.qkv().row(r)[i] = static_cast<float>((r * 37 + i * 11) % 101 - 50);
+    }
+    ref::AttentionInput in = s.input();
+    in.scale = 1;
+    const ref::AttentionOutput expected = ref::attention_forward(in);
+    ThreadPool pool(1);
+    for_each_instruction_set([&] {
+      std::vector<float> workspace(static_cast<size_t>(attention_backward_workspace(shape, rows)), kNaN);
+      const AttentionGradient g = s.gradient();
+      attention_forward(pool, shape, {&g.forward, 1}, workspace.data());
+      attention_backward(pool, shape, {&g, 1}, workspace.data());
+      EXPECT_TRUE(close(s.out(), expected.out, tolerance::kKernel));
+      for (const std::vector<float>& d : {s.dq(), s.dk(), s.dv()}) {
+        for (const float x : d) ASSERT_TRUE(std::isfinite(x));
+      }
+    });
+  }
+}
+
+TEST(Attention, RowsWithoutKeysGiveZeros) {
+  for (const int64_t rows : {4, 30}) {
+    Sequence s({2, 2, 16, rows, 0, 10, {{100, 5}}});
+    run_forward({&s});
+    for (const float x : s.out()) EXPECT_EQ(x, 0);
+    for (const float x : s.lse()) EXPECT_EQ(x, -std::numeric_limits<float>::infinity());
+  }
+  // In the backward pass too: the keys begin 5 positions after the queries.
+  const Case c{2, 1, 16, 40, 0, 10, {{15, 40}}};
+  Sequence s(c);
+  run_forward({&s});
+  AttentionGradient g = s.gradient();
+  Strided d_kv(c.rows, 2 * s.kv_width(), 3, kNaN);
+  g.dk = d_kv.row(0);
+  g.dv = d_kv.row(0) + s.kv_width();
+  ThreadPool pool(1);
+  std::vector<float> workspace(static_cast<size_t>(attention_backward_workspace(c.shape(), c.rows)), kNaN);
+  attention_backward(pool, c.shape(), {&g, 1}, workspace.data());
+  const ref::AttentionGradients expected = ref::attention_backward(s.input(), doubles(s.d_out()));
+  EXPECT_TRUE(close(s.dq(), expected.dq, tolerance::kKernel));
+  EXPECT_TRUE(close(d_kv.take(0, s.kv_width()), expected.dk, tolerance::kKernel));
+  EXPECT_TRUE(close(d_kv.take(s.kv_width(), s.kv_width()), expected.dv, tolerance::kKernel));
+  for (int64_t i = 0; i < 5 * s.q_width(); ++i) EXPECT_EQ(s.dq()[static_cast<size_t>(i)], 0);
+}
+
+// A ragged batch gives each sequence the bits it gets alone, on any number of threads.
+TEST(Attention, BatchAndThreadsDoNotChangeABit) {
+  std::vector<Case> cases;
+  for (const int64_t rows : {300, 1, 65, 0, 17, 3}) cases.push_back({6, 2, 20, rows, 70});
+  std::vector<Sequence> alone;
+  for (size_t i = 0; i < cases.size(); ++i) alone.emplace_back(cases[i], i);
+  for (Sequence& s : alone) {
+    run_forward({&s});
+    run_backward({&s});
+  }
+  for (const int threads : {1, 2, 3}) {
+    std::vector<Sequence> together;
+    for (size_t i = 0; i < cases.size(); ++i) together.emplace_back(cases[i], i);
+    std::vector<Sequence*> batch;
+    for (Sequence& s : together) batch.push_back(&s);
+    run_forward(batch, threads);
+    run_backward(batch, threads);
+    for (size_t i = 0; i < cases.size(); ++i) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, sequence " + std::to_string(i));
+      EXPECT_EQ(together[i].out(), alone[i].out());
+      EXPECT_EQ(together[i].lse(), alone[i].lse());
+      EXPECT_EQ(together[i].dq(), alone[i].dq());
+      EXPECT_EQ(together[i].dk(), alone[i].dk());
+      EXPECT_EQ(together[i].dv(), alone[i].dv());
+    }
+  }
+}
+
+TEST(Attention, LseMayBeLeftOut) {
+  Sequence s({4, 2, 20, 30, 0}), t({4, 2, 20, 30, 0});
+  run_forward({&s});
+  AttentionSequence without = t.sequence();
+  without.lse = nullptr;
+  ThreadPool pool(1);
+  std::vector<float> workspace(static_cast<size_t>(attention_forward_workspace(t.the_case().shape())), kNaN);
+  attention_forward(pool, t.the_case().shape(), {&without, 1}, workspace.data());
+  EXPECT_EQ(s.out(), t.out());
+}
+
+}  // namespace
+}  // namespace transept

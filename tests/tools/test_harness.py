@@ -52,7 +52,7 @@ class Harness(harness.Case):
             harness.run("x", timeout=0.3)
 
     def test_the_file_limit_fails_a_write_in_the_middle(self):
-        self.program(f'head -c 100000 /dev/zero > "{self.tmp}/big" || exit 1')
+        self.program(f'exec head -c 100000 /dev/zero > "{self.tmp}/big"')
         result = harness.run(file_limit=4096)
         self.assertEqual(result.status, 1, str(result))  # a status, not a signal
         self.assertEqual((self.tmp / "big").stat().st_size, 4096)

@@ -135,7 +135,7 @@ TEST(Progress, LastValidationLossStays) {
 
 TEST(Progress, NoteStandsOnItsOwnLine) {
   Screen screen;
-  screen.columns = 28;
+  screen.columns = 27;
   {
     Progress progress(4, 0, screen.options(true));
     progress.update({1});

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "base/memory.h"
 #include "train/evaluate.h"
@@ -35,6 +36,53 @@ TrainerOptions trainer_options(const TrainConfig& config) { return {config.adamw
 bool due(int64_t every, int64_t step) { return every > 0 && step % every == 0; }
 
 }  // namespace
+
+namespace {
+
+struct ToJson {
+  Json out = Json::object();
+  template <class T>
+  void operator()(const char* name, T& value, const char*, bool) {
+    if constexpr (std::is_same_v<T, ScheduleKind>) {
+      out[name] = schedule_name(value);
+    } else {
+      out[name] = value;
+    }
+  }
+};
+
+struct FromJson {
+  const Json& in;
+  template <class T>
+  void operator()(const char* name, T& value, const char*, bool) {
+    if constexpr (std::is_same_v<T, ScheduleKind>) {
+      value = schedule_from_name(in.at(name).get<std::string>()).value();
+    } else {
+      value = in.at(name).get<T>();
+    }
+  }
+};
+
+}  // namespace
+
+Json config_to_json(TrainConfig config) {
+  ToJson v;
+  config.fields(v);
+  v.out["seed"] = config.seed;
+  return v.out;
+}
+
+TrainConfig config_from_json(const Json& document, const std::string& where) {
+  TrainConfig config;
+  try {
+    FromJson v{document};
+    config.fields(v);
+    config.seed = document.at("seed").get<uint64_t>();
+  } catch (const std::exception&) {
+    throw InputError(where, "holds a damaged configuration");
+  }
+  return config;
+}
 
 Problems TrainConfig::check() const {
   Problems problems;

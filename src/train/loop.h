@@ -31,9 +31,38 @@ struct TrainConfig {
   int64_t sample_every = 0;        // steps; 0: only at the end
   int64_t checkpoint_every = 250;  // steps; 0: only at the end
 
+  // The options by name, once for flags, checkpoint and comparison: v(name, member, what it is, fixed). A fixed one determines the numbers, so a
+  // resumed run cannot change it; `steps` may grow, as a person would expect.
+  template <class V>
+  void fields(V& v) {
+    v("context", context, "tokens of a sequence", true);
+    v("batch", batch, "sequences of a micro-batch", true);
+    v("accumulate", accumulation, "micro-batches of a step", true);
+    v("steps", schedule.total_steps, "optimizer steps of the whole run", false);
+    v("schedule", schedule.kind, "of the learning rate: cosine, wsd, linear or constant", true);
+    v("lr", schedule.peak, "highest learning rate", true);
+    v("min-lr", schedule.minimum, "learning rate at the end", true);
+    v("warmup", schedule.warmup_steps, "steps over which the rate rises to its highest", true);
+    v("decay-steps", schedule.decay_steps, "last steps over which the rate of wsd falls", true);
+    v("beta1", adamw.beta1, "decay of AdamW's first moment", true);
+    v("beta2", adamw.beta2, "decay of AdamW's second moment", true);
+    v("eps", adamw.eps, "added to AdamW's denominator", true);
+    v("weight-decay", adamw.weight_decay, "on matrices; norms and biases never decay", true);
+    v("clip", adamw.clip_norm, "largest norm of all gradients together; 0: no clipping", true);
+    v("recompute", recompute, "compute activations again in the backward pass instead of keeping them", false);
+    v("eval-every", eval_every, "steps between evaluations on the held-out text; 0: at the end only", false);
+    v("eval-tokens", eval_tokens, "held-out tokens of an evaluation on the way; the last one takes all", false);
+    v("sample-every", sample_every, "steps between samples; 0: at the end only", false);
+    v("checkpoint-every", checkpoint_every, "steps between checkpoints; 0: at the end only", false);
+  }
+
   // Problems with these values, each under its flag.
   Problems check() const;
 };
+
+// What a checkpoint records of a configuration, and back. InputError when the document is damaged.
+Json config_to_json(TrainConfig config);
+TrainConfig config_from_json(const Json& document, const std::string& where);
 
 struct LoopHooks {
   ModelIo io;

@@ -1,0 +1,304 @@
+// transept bench: figures of this machine. Each is the median over repeats; the JSON names machine, commit, instruction set, threads and repeats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/problem.h"
+#include "base/rng.h"
+#include "cli/build_info.h"
+#include "cli/command.h"
+#include "cli/model_argument.h"
+#include "infer/decoder.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/isa.h"
+#include "plan/plan.h"
+#include "study/machine.h"
+#include "tensor/floats.h"
+#include "train/trainer.h"
+
+namespace transept {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Timing {
+  double median_seconds = 0;
+  int64_t repeats = 0;
+};
+
+struct Repeats {
+  int64_t count = 7;
+  double seconds = 2;  // more repeats until this much time has been measured
+};
+
+// One unmeasured call, then at least `count` measured ones.
+Timing measure(const Repeats& repeats, const std::function<void()>& work) {
+  work();
+  std::vector<double> times;
+  double total = 0;
+  while (static_cast<int64_t>(times.size()) < repeats.count || total < repeats.seconds) {
+    const auto start = Clock::now();
+    work();
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    total += times.back();
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], static_cast<int64_t>(times.size())};
+}
+
+Floats random_floats(int64_t count, uint32_t substream) {
+  Floats x(count);
+  const CounterRng rng(0, Stream::kTest, substream);
+  for (int64_t i = 0; i < count; ++i) x.data()[i] = static_cast<float>(rng.uniform(static_cast<uint64_t>(i)) - 0.5);
+  return x;
+}
+
+void print(const Globals& globals, Json figures, const Timing& timing, int threads) {
+  const Machine machine = this_machine(instruction_set_name(), build_commit());
+  if (globals.json) {
+    figures["median_seconds"] = timing.median_seconds;
+    figures["repeats"] = timing.repeats;
+    figures["threads"] = threads;
+    figures["machine"] = {{"cpu", machine.cpu}, {"processors", machine.processors}, {"memory_bytes", machine.memory_bytes}, {"system", machine.system}};
+    figures["instruction_set"] = machine.instruction_set;
+    figures["commit"] = machine.commit;
+    print_json(figures);
+    return;
+  }
+  for (const auto& [name, value] : figures.items()) fmt::print("{} {}\n", name, value.is_number_float() ? fmt::format("{:.2f}", value.get<double>()) : value.dump());
+  fmt::print("median of {} repeats: {:.3f} ms; {} threads, {}, {}, commit {}\n", timing.repeats, 1e3 * timing.median_seconds, threads, machine.instruction_set, machine.cpu, machine.commit);
+}
+
+// Flags of a benchmark: sizes that must be at least 1.
+struct Sizes {
+  std::vector<std::pair<const char*, int64_t>> all;
+  void check() const {
+    constexpr int64_t kMost = int64_t{1} << 24;
+    Problems problems;
+    for (const auto& [flag, value] : all) {
+      if (value < 1 || value > kMost) problems.push_back({flag, fmt::format("{} is out of range", value), fmt::format("allowed are 1 to {}", kMost)});
+    }
+    throw_if_any(std::move(problems));
+  }
+};
+
+// A model to time: weights from a folder, or random ones of a preset or spec.
+std::unique_ptr<Model> model_to_time(const std::string& argument, bool trainable, ThreadPool& pool) {
+  auto model = std::make_unique<Model>(resolve_spec(argument), trainable);
+  model->parameters().initialize(model->spec(), 0, pool);
+  return model;
+}
+
+std::vector<int32_t> random_tokens(const ArchSpec& spec, int64_t count) {
+  const CounterRng rng(0, Stream::kTest);
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(spec.vocab_size))));
+  return tokens;
+}
+
+void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+  struct Options {
+    std::string model;
+    int64_t context = 256, batch = 16;
+    bool recompute = false;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("SPEC", o->model, "preset, spec file or model folder")->required();
+  sub->add_option("--context", o->context, "tokens of a sequence")->capture_default_str();
+  sub->add_option("--batch", o->batch, "sequences of a step")->capture_default_str();
+  sub->add_flag("--recompute", o->recompute, "compute activations again in the backward pass");
+  sub->callback([o, &globals, repeats, &selected] {
+    selected = [o, &globals, repeats] {
+      Sizes{{{"--context", o->context}, {"--batch", o->batch}}}.check();
+      ThreadPool pool = globals.pool();
+      const auto model = model_to_time(o->model, true, pool);
+      model->check_input({}, o->context - 1, "--context");
+      Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 0, .recompute = o->recompute});
+      Batch batch;
+      batch.sequences = o->batch;
+      batch.length = o->context;
+      batch.target_count = o->batch * o->context;
+      batch.tokens = random_tokens(model->spec(), batch.target_count);
+      batch.targets = batch.tokens;
+      std::rotate(batch.targets.begin(), batch.targets.begin() + 1, batch.targets.end());
+      uint64_t pass = 0;
+      const Timing t = measure(*repeats, [&] { trainer.step({&batch, 1}, pass++, 1e-4); });
+      PlanOptions options;
+      options.context = o->context;
+      options.batch = o->batch;
+      const double tokens_per_second = static_cast<double>(batch.target_count) / t.median_seconds;
+      const double flops = static_cast<double>(make_plan(model->spec(), options).flops.train_per_token);
+      print(globals,
+            {{"tokens_per_second", tokens_per_second},
+             {"gflops", tokens_per_second * flops * 1e-9},
+             {"activation_peak_bytes", trainer.activation_peak_bytes()},
+             {"parameters", model->parameters().count()}},
+            t, pool.threads());
+      return 0;
+    };
+  });
+}
+
+void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+  struct Options {
+    std::string model;
+    int64_t tokens = 512, cached = 0;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("MODEL", o->model, "preset, spec file or model folder")->required();
+  sub->add_option("--tokens", o->tokens, "tokens to feed")->capture_default_str();
+  if (decode) sub->add_option("--cached", o->cached, "tokens in the cache before the first one")->capture_default_str();
+  sub->callback([o, decode, &globals, repeats, &selected] {
+    selected = [o, decode, &globals, repeats] {
+      Sizes{{{"--tokens", o->tokens}, {"--cached", o->cached + 1}}}.check();
+      ThreadPool pool = globals.pool();
+      const auto model = model_to_time(o->model, false, pool);
+      Decoder decoder(*model, pool, o->cached + o->tokens);
+      const std::vector<int32_t> before = random_tokens(model->spec(), o->cached), tokens = random_tokens(model->spec(), o->tokens);
+      std::vector<double> seconds;
+      // The cache is filled outside the time that counts.
+      const Timing whole = measure(*repeats, [&] {
+        decoder.reset();
+        if (!before.empty()) decoder.feed(before);
+        const auto start = Clock::now();
+        if (decode) {
+          for (const int32_t token : tokens) decoder.feed({&token, 1});
+        } else {
+          decoder.feed(tokens);
+        }
+        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      });
+      std::sort(seconds.begin(), seconds.end());
+      const double median = seconds[seconds.size() / 2];
+      print(globals, {{"tokens_per_second", static_cast<double>(o->tokens) / median}, {"cache_bytes", decoder.cache_bytes()}}, {median, whole.repeats}, pool.threads());
+      return 0;
+    };
+  });
+}
+
+void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+  struct Options {
+    int64_t m = 0, k = 0, n = 0;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("M", o->m, "rows of the result")->required();
+  sub->add_option("K", o->k, "length of the sums")->required();
+  sub->add_option("N", o->n, "columns of the result")->required();
+  sub->callback([o, &globals, repeats, &selected] {
+    selected = [o, &globals, repeats] {
+      Sizes{{{"M", o->m}, {"K", o->k}, {"N", o->n}}}.check();
+      const Floats x = random_floats(o->m * o->k, 1), w = random_floats(o->n * o->k, 2), y(o->m * o->n);
+      ThreadPool pool = globals.pool();
+      const Timing t = measure(*repeats, [&] { gemm_xwt(pool, {x.data(), o->m, o->k, o->k}, w.data(), o->n, 0.f, {y.data(), o->m, o->n, o->n}); });
+      const double flops = 2.0 * static_cast<double>(o->m) * static_cast<double>(o->k) * static_cast<double>(o->n);
+      print(globals, {{"gflops", flops / t.median_seconds * 1e-9}}, t, pool.threads());
+      return 0;
+    };
+  });
+}
+
+void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+  struct Options {
+    int64_t batch = 1, heads = 8, kv_heads = 0, tokens = 1024, head_dim = 64, window = 0;
+    bool backward = false;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("--batch", o->batch, "sequences")->capture_default_str();
+  sub->add_option("--heads", o->heads, "query heads")->capture_default_str();
+  sub->add_option("--kv-heads", o->kv_heads, "key and value heads (default: as many as query heads)");
+  sub->add_option("--tokens", o->tokens, "tokens of a sequence")->capture_default_str();
+  sub->add_option("--head-dim", o->head_dim, "elements of a head")->capture_default_str();
+  sub->add_option("--window", o->window, "keys a query sees; 0: all before it")->capture_default_str();
+  sub->add_flag("--backward", o->backward, "forward and backward");
+  sub->callback([o, &globals, repeats, &selected] {
+    selected = [o, &globals, repeats] {
+      const int64_t kv_heads = o->kv_heads > 0 ? o->kv_heads : o->heads;
+      Sizes{{{"--batch", o->batch}, {"--heads", o->heads}, {"--kv-heads", kv_heads}, {"--tokens", o->tokens}, {"--head-dim", o->head_dim}, {"--window", o->window + 1}}}.check();
+      if (o->heads % kv_heads != 0) throw InputError("--kv-heads", fmt::format("{} does not divide --heads = {}", kv_heads, o->heads));
+      const AttentionShape shape{o->heads, kv_heads, o->head_dim, static_cast<float>(1.0 / std::sqrt(static_cast<double>(o->head_dim))), o->window};
+      const int64_t q = o->heads * o->head_dim, kv = kv_heads * o->head_dim, width = q + 2 * kv, rows = o->batch * o->tokens;
+      const Floats qkv = random_floats(rows * width, 1), d_out = random_floats(rows * q, 2), out(rows * q), lse(rows * o->heads), dqkv(rows * width);
+      ThreadPool pool = globals.pool();
+      std::vector<KvChunk> chunks;
+      for (int64_t b = 0; b < o->batch; ++b) {
+        const float* row = qkv.data() + b * o->tokens * width;
+        chunks.push_back({row + q, row + q + kv, width, o->tokens, 0});
+      }
+      std::vector<AttentionSequence> batch;
+      std::vector<AttentionGradient> gradients;
+      for (int64_t b = 0; b < o->batch; ++b) {
+        const int64_t first = b * o->tokens;
+        batch.push_back({qkv.data() + first * width, width, o->tokens, 0, {&chunks[static_cast<size_t>(b)], 1}, out.data() + first * q, q, lse.data() + first * o->heads});
+        float* row = dqkv.data() + first * width;
+        gradients.push_back({batch.back(), d_out.data() + first * q, row, row + q, row + q + kv});
+      }
+      const Floats workspace(pool.threads() * std::max(attention_forward_workspace(shape), attention_backward_workspace(shape, o->tokens)));
+      const Timing t = measure(*repeats, [&] {
+        attention_forward(pool, shape, batch, workspace.data());
+        if (o->backward) attention_backward(pool, shape, gradients, workspace.data());
+      });
+      // Two products a visible pair forward; five more backward, two and a half times as much (the scores are made again).
+      double pairs = 0;
+      for (int64_t i = 0; i < o->tokens; ++i) pairs += static_cast<double>(o->window > 0 ? std::min(i + 1, o->window) : i + 1);
+      const double forward = 4.0 * static_cast<double>(o->batch * q) * pairs;
+      print(globals, {{"gflops", forward * (o->backward ? 3.5 : 1.0) / t.median_seconds * 1e-9}}, t, pool.threads());
+      return 0;
+    };
+  });
+}
+
+void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+  sub->callback([&globals, repeats, &selected] {
+    selected = [&globals, repeats] {
+      constexpr int64_t kFloats = int64_t{1} << 28;  // 1 GiB: far beyond any cache
+      constexpr int64_t kPiece = int64_t{1} << 18;
+      const Floats data(kFloats);
+      std::fill_n(data.data(), kFloats, 1.f);
+      ThreadPool pool = globals.pool();
+      std::vector<float> sums(static_cast<size_t>(kFloats / kPiece));
+      const Timing t = measure(*repeats, [&] {
+        pool.run(kFloats / kPiece, [&](int64_t i, int) {
+          constexpr int kLanes = 64;
+          float lanes[kLanes] = {};
+          const float* at = data.data() + i * kPiece;
+          for (int64_t j = 0; j < kPiece; j += kLanes) {
+            for (int l = 0; l < kLanes; ++l) lanes[l] += at[j + l];
+          }
+          sums[static_cast<size_t>(i)] = std::accumulate(lanes, lanes + kLanes, 0.f);
+        });
+      });
+      print(globals, {{"gb_per_second", static_cast<double>(kFloats) * sizeof(float) / t.median_seconds * 1e-9}, {"sum", std::accumulate(sums.begin(), sums.end(), 0.0)}}, t, pool.threads());
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+void register_bench(Registry& registry) {
+  auto repeats = std::make_shared<Repeats>();
+  auto selected = std::make_shared<std::function<int()>>();
+  Globals& globals = registry.globals;
+  CLI::App* bench = registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] { return (*selected)(); });
+  bench->require_subcommand(1);
+  const auto add = [&](const char* name, const char* description) {
+    CLI::App* sub = bench->add_subcommand(name, description);
+    sub->add_flag("--json", globals.json, "print one JSON document on stdout");
+    sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")->check(CLI::Range(1, 4096));
+    sub->add_option("--repeats", repeats->count, "measured repeats at the least")->capture_default_str()->check(CLI::Range(1, 1000000));
+    sub->add_option("--seconds", repeats->seconds, "measured time at the least")->capture_default_str()->check(CLI::Range(0.0, 1e6));
+    return sub;
+  };
+  bench_train(add("train", "training steps: tokens a second"), globals, repeats, *selected);
+  bench_prefill_decode(add("prefill", "a prompt in one go: tokens a second"), false, globals, repeats, *selected);
+  bench_prefill_decode(add("decode", "token by token: tokens a second"), true, globals, repeats, *selected);
+  bench_attention(add("attention", "causal attention; the masked half is not counted"), globals, repeats, *selected);
+  bench_gemm(add("gemm", "matrix product [M, K] x [K, N]"), globals, repeats, *selected);
+  bench_read(add("read", "streaming read of memory"), globals, repeats, *selected);
+}
+
+}  // namespace transept

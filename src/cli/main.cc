@@ -1,0 +1,88 @@
+// transept: one program, one subcommand a job. Exit codes: 0 done, 1 it failed, 2 the call or the input was wrong, 130 stopped by a signal.
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "base/problem.h"
+#include "cli/command.h"
+
+namespace transept {
+
+CLI::App* Registry::add(const std::string& name, const std::string& description, std::function<int()> run) {
+  CLI::App* sub = app.add_subcommand(name, description);
+  sub->add_flag("--json", globals.json, "print one JSON document on stdout");
+  sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")->check(CLI::Range(1, 4096));
+  sub->add_option("--seed", globals.seed, "seed of everything random")->capture_default_str();
+  sub->callback([this, run = std::move(run)] { selected = run; });
+  return sub;
+}
+
+void print_json(const Json& document) { std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
+
+namespace {
+
+void print_error(const Problem& problem) { std::fprintf(stderr, "error: %s\n", problem.to_string().c_str()); }
+
+// How the program was called, quoted so that it can be pasted back.
+std::string quoted(int argc, char** argv) {
+  std::string line;
+  for (int i = 0; i < argc; ++i) {
+    std::string word = i == 0 ? "transept" : argv[i];
+    if (word.empty() || word.find_first_of(" \t\n'\"\\$`!*?[](){}<>|&;#~") != std::string::npos) {
+      std::string safe = "'";
+      for (const char c : word) safe += c == '\'' ? "'\\''" : std::string(1, c);
+      word = safe + "'";
+    }
+    line += (i ? " " : "") + word;
+  }
+  return line;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Transept: architecture workbench for transformer language models", "transept"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", TRANSEPT_VERSION);
+  app.failure_message([](const CLI::App*, const CLI::Error& e) { return "error: " + std::string(e.what()) + "; see --help\n"; });
+  Globals globals;
+  globals.command_line = quoted(argc, argv);
+  Registry registry{app, globals, {}};
+  register_bench(registry);
+  register_detokenize(registry);
+  register_eval(registry);
+  register_generate(registry);
+  register_logits(registry);
+  register_plan(registry);
+  register_presets(registry);
+  register_spec(registry);
+  register_synth(registry);
+  register_tokenize(registry);
+  register_train(registry);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  return registry.selected();
+}
+
+}  // namespace
+}  // namespace transept
+
+int main(int argc, char** argv) {
+  try {
+    const int code = transept::run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw transept::EnvironmentError("stdout", "could not be written to");
+    return code;
+  } catch (const transept::Failure& e) {
+    for (const transept::Problem& p : e.problems()) transept::print_error(p);
+    return e.exit_code();
+  } catch (const std::bad_alloc&) {
+    transept::print_error({"memory", "there is not enough of it", "use a smaller model, batch or context"});
+    return 1;
+  } catch (const std::exception& e) {
+    transept::print_error({"transept", e.what(), ""});
+    return 1;
+  }
+}

@@ -1,0 +1,323 @@
+// transept train: a spec and text to a trained model.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/problem.h"
+#include "cli/build_info.h"
+#include "cli/command.h"
+#include "cli/model_argument.h"
+#include "convert/model_folder.h"
+#include "data/corpus.h"
+#include "infer/generate.h"
+#include "kernels/isa.h"
+#include "plan/plan.h"
+#include "study/training_report.h"
+#include "train/loop.h"
+#include "train/metrics.h"
+
+namespace transept {
+namespace fs = std::filesystem;
+namespace {
+
+std::atomic<bool> stop_requested{false};
+void request_stop(int signal) {
+  stop_requested.store(true, std::memory_order_relaxed);
+  std::signal(signal, SIG_DFL);  // a second one ends the process at once
+}
+
+struct Options {
+  std::string spec, out, tokenizer, init, sample_prompt;
+  std::vector<std::string> data, val_data;
+  double val_fraction = 0.1;
+  double minutes = 0;
+  bool resume = false, overwrite = false, lines = false, report = false;
+  TrainConfig config;
+  std::map<std::string, CLI::Option*> flags;  // of the configuration
+};
+
+// Adds one flag a field.
+struct AddFlags {
+  CLI::App* sub;
+  Options& o;
+  template <class T>
+  void operator()(const char* name, T& member, const char* help, bool) {
+    const std::string flag = std::string("--") + name;
+    if constexpr (std::is_same_v<T, bool>) {
+      o.flags[name] = sub->add_flag(flag, member, help);
+    } else if constexpr (std::is_same_v<T, ScheduleKind>) {
+      o.flags[name] = sub->add_option_function<std::string>(
+          flag,
+          [&member](const std::string& text) {
+            const auto kind = schedule_from_name(text);
+            if (!kind) throw CLI::ValidationError("--schedule", "\"" + text + "\" is unknown; known are constant, linear, cosine and wsd");
+            member = *kind;
+          },
+          help);
+    } else {
+      o.flags[name] = sub->add_option(flag, member, help);
+    }
+  }
+};
+
+// Whether the person gave the flag.
+bool given(const Options& o, const char* name) { return o.flags.at(name)->count() > 0; }
+
+void fill_defaults(Options& o, const ArchSpec& spec) {
+  constexpr int64_t kUsualContext = 1024;
+  TrainConfig& c = o.config;
+  if (!given(o, "context")) c.context = std::min(spec.max_position_embeddings, kUsualContext);
+  if (!given(o, "warmup")) c.schedule.warmup_steps = std::min<int64_t>(100, c.schedule.total_steps / 10);
+  if (!given(o, "min-lr")) c.schedule.minimum = c.schedule.peak / 10;
+  if (!given(o, "decay-steps")) c.schedule.decay_steps = c.schedule.total_steps / 5;
+}
+
+void check_options(const Options& o) {
+  Problems problems = o.config.check();
+  if (!(o.val_fraction > 0 && o.val_fraction < 1)) problems.push_back({"--val-fraction", fmt::format("{} is out of range", o.val_fraction), "allowed is more than 0, below 1"});
+  if (!(o.minutes >= 0) || o.minutes > 1e6) problems.push_back({"--minutes", fmt::format("{} is out of range", o.minutes), "allowed is 0 (off) or more"});
+  if (o.minutes > 0 && given(o, "steps")) problems.push_back({"--minutes", "and --steps cannot both be given", ""});
+  if (o.resume && o.overwrite) problems.push_back({"--resume", "and --overwrite cannot both be given", ""});
+  throw_if_any(std::move(problems));
+}
+
+// Tokens of a vocabulary below this are better as bytes.
+constexpr int64_t kByteVocab = 1024;
+
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts) {
+  std::unique_ptr<Tokenizer> tokenizer;
+  const bool automatic = choice.empty();
+  if (choice == "byte" || (automatic && spec.vocab_size <= kByteVocab)) {
+    tokenizer = byte_tokenizer();
+  } else if (automatic || choice == "bpe" || choice.starts_with("bpe:")) {
+    BpeOptions options;
+    options.vocab_size = spec.vocab_size;
+    if (choice.starts_with("bpe:")) options.vocab_size = parse_tokens(choice.substr(4), "--tokenizer").at(0);
+    const auto views = texts.views();
+    tokenizer = train_bpe(views, options);
+  } else {
+    tokenizer = load_tokenizer(choice);
+  }
+  if (tokenizer->vocab_size() > spec.vocab_size) {
+    throw InputError("--tokenizer", fmt::format("has {} tokens, more than the spec's vocab_size of {}", tokenizer->vocab_size(), spec.vocab_size),
+                     "raise vocab_size or use a smaller vocabulary");
+  }
+  return tokenizer;
+}
+
+// FNV-1a over the ids: a resumed run must see the same text.
+std::string fingerprint(const Split& split) {
+  uint64_t h = 14695981039346656037ull;
+  for (int64_t i = 0; i < split.tokens(); ++i) h = (h ^ static_cast<uint64_t>(split.token(i))) * 1099511628211ull;
+  return fmt::format("{:016x}", h);
+}
+
+// What determines the numbers of a run, beside its configuration.
+Json describe_run(const Options& o, const ArchSpec& spec, const Corpus& corpus, const Tokenizer& tokenizer) {
+  return {{"spec", spec_to_json(spec)},
+          {"config", config_to_json(o.config)},
+          {"tokenizer", tokenizer.kind()},
+          {"data", {{"train_tokens", corpus.train().tokens()}, {"val_tokens", corpus.val().tokens()}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}}}};
+}
+
+// Takes the configuration of the run that is resumed; flags given now may only change what does not determine its numbers.
+void adopt_config(Options& o, const FoundCheckpoint& found, uint64_t seed, bool seed_given) {
+  const TrainConfig recorded = config_from_json(found.state.run.at("config"), found.folder.string());
+  const Json now = config_to_json(o.config), then = config_to_json(recorded);
+  TrainConfig merged = recorded;
+  Problems problems;
+  struct Merge {
+    const Options& o;
+    const Json &now, &then;
+    TrainConfig& given_now;
+    Problems& problems;
+    std::map<std::string, bool> take;
+    template <class T>
+    void operator()(const char* name, T&, const char*, bool fixed) {
+      if (!given(o, name)) return;
+      if (fixed && now.at(name) != then.at(name)) {
+        problems.push_back({std::string("--") + name, "is " + now.at(name).dump() + ", but the run that is resumed has " + then.at(name).dump(), "leave it out, or start another run"});
+      } else {
+        take[name] = true;
+      }
+    }
+  } merge{o, now, then, o.config, problems, {}};
+  merged.fields(merge);
+  if (seed_given && seed != recorded.seed) {
+    problems.push_back({"--seed", fmt::format("is {}, but the run that is resumed has {}", seed, recorded.seed), "leave it out, or start another run"});
+  }
+  throw_if_any(std::move(problems));
+  Json joined = then;
+  for (const auto& [name, yes] : merge.take) {
+    if (yes) joined[name] = now.at(name);
+  }
+  o.config = config_from_json(joined, found.folder.string());
+  throw_if_any(o.config.check());
+}
+
+void check_same(const Json& recorded, const Json& now) {
+  Problems problems;
+  if (recorded.at("spec") != now.at("spec")) problems.push_back({"SPEC", "is not the one of the run that is resumed", "give that one, or start another run"});
+  if (recorded.at("data") != now.at("data")) problems.push_back({"--data", "gives other tokens than the run that is resumed was trained on", "give the same text and split, or start another run"});
+  throw_if_any(std::move(problems));
+}
+
+std::string sample_text(const Model& model, ThreadPool& pool, const Tokenizer& tokenizer, const std::string& prompt) {
+  GenerateOptions options;
+  options.max_tokens = 300;
+  options.sampling = {.temperature = 0.8, .top_k = 0, .top_p = 0.95, .min_p = 0, .seed = 1};
+  const int64_t wanted = static_cast<int64_t>(tokenizer.encode(prompt, true).size()) + options.max_tokens + 1;
+  Decoder decoder(model, pool, std::min(model.spec().max_position_embeddings, wanted));
+  return prompt + generate(decoder, tokenizer, prompt, options).text;
+}
+
+PlanOptions plan_options(const TrainConfig& c) {
+  PlanOptions p;
+  p.context = c.context;
+  p.batch = c.batch;
+  p.recompute = c.recompute;
+  return p;
+}
+
+int run(Options o, const Globals& globals, bool seed_given) {
+  o.config.seed = globals.seed;
+  ArchSpec spec = resolve_spec(o.spec);
+  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+
+  std::optional<FoundCheckpoint> resume;
+  std::error_code code;
+  if (fs::is_directory(o.out, code)) resume = find_checkpoint(o.out, say);
+  if (resume && !o.resume && !o.overwrite) {
+    throw InputError(o.out, fmt::format("already holds a run, at step {}", resume->state.step), "go on with --resume, start it again with --overwrite, or name another folder");
+  }
+  if (!o.resume) resume.reset();
+  if (o.resume && !resume) say(o.out + " holds no checkpoint yet: starting from the beginning");
+  fill_defaults(o, spec);
+  check_options(o);
+  if (resume) adopt_config(o, *resume, globals.seed, seed_given);
+  if (o.config.context > spec.max_position_embeddings) {
+    throw InputError("--context", fmt::format("{} is more than the spec's max_position_embeddings of {}", o.config.context, spec.max_position_embeddings), "use a shorter context, or raise it in the spec");
+  }
+
+  const std::vector<fs::path> data(o.data.begin(), o.data.end()), val_data(o.val_data.begin(), o.val_data.end());
+  TextFiles texts = read_texts(data);
+  TextFiles val_texts = val_data.empty() ? TextFiles{} : read_texts(val_data);
+  for (const TextFiles* t : {&texts, &val_texts}) {
+    for (const fs::path& p : t->skipped) say(p.string() + ": left out, it is empty or not text");
+  }
+  const auto tokenizer = resume ? load_tokenizer(resume->folder) : make_tokenizer(o.tokenizer, spec, texts);
+  const Corpus corpus(texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
+                      {.unit = o.lines ? Unit::kLines : Unit::kStream, .context = o.config.context, .val_fraction = o.val_fraction});
+  texts = {};
+  val_texts = {};
+  Json run_record = describe_run(o, spec, corpus, *tokenizer);
+  if (resume) check_same(resume->state.run, run_record);
+  make_writable_folder(o.out);
+
+  const Plan plan = make_plan(spec, plan_options(o.config));
+  const int64_t base = resident_bytes();
+  reset_peak_resident();
+  ThreadPool pool = globals.pool();
+  Model model(spec, true);
+  model.parameters().initialize(spec, o.config.seed, pool);
+  if (!o.init.empty()) load_weights(model, o.init);
+  say(fmt::format("{}: {} parameters, {} training tokens, {} held out, {} threads", spec.name, model.parameters().count(), corpus.train().tokens(), corpus.val().tokens(), pool.threads()));
+  if (o.minutes > 0 && !resume) {
+    const double seconds = measure_step_seconds(model, pool, corpus, o.config);
+    o.config.schedule.total_steps = std::max<int64_t>(1, static_cast<int64_t>(o.minutes * 60 / seconds));
+    fill_defaults(o, spec);
+    run_record["config"] = config_to_json(o.config);
+    say(fmt::format("{:.0f} ms a step: {} steps in {} minutes", 1e3 * seconds, o.config.schedule.total_steps, o.minutes));
+  }
+
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  LoopHooks hooks;
+  hooks.io.save = [&](const Model& m, const fs::path& folder) {
+    save_model(m, folder);
+    tokenizer->save(folder);
+  };
+  hooks.io.load = [](Model& m, const fs::path& folder) { load_weights(m, folder); };
+  hooks.sample = [&](const Model& m) { return sample_text(m, pool, *tokenizer, o.sample_prompt); };
+  hooks.note = say;
+  hooks.stop = &stop_requested;
+  const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
+  const LoopResult r = run_training(model, pool, corpus, *tokenizer, o.config, o.out, run_record, resume, flops_per_token, hooks);
+  const int64_t peak = std::max<int64_t>(0, peak_resident_bytes() - base);
+
+  const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));
+  Json summary{{"out", o.out},
+               {"checkpoint", (fs::path(o.out) / "checkpoint").string()},
+               {"step", r.step},
+               {"steps_done", r.steps_done},
+               {"tokens", r.tokens},
+               {"loss", r.loss},
+               {"val_loss", r.val_loss ? Json(*r.val_loss) : Json()},
+               {"seconds", r.seconds},
+               {"tokens_per_second", r.tokens_per_second},
+               {"flops_per_second", r.tokens_per_second * flops_per_token},
+               {"interrupted", r.interrupted},
+               {"parameters", {{"total", model.parameters().count()}}},
+               {"flops", {{"train_per_step", flops_per_token * static_cast<double>(o.config.batch * o.config.context * o.config.accumulation)}}},
+               {"memory", {{"weights", block}, {"gradients", block}, {"optimizer", 2 * block}, {"activations", r.activation_peak_bytes}, {"peak_training", peak}}},
+               {"plan", plan_to_json(plan)}};
+  if (o.report && !r.interrupted) {
+    TrainingReport report;
+    report.spec = spec_to_json(spec);
+    report.plan = summary["plan"];
+    report.measured = summary;
+    report.tokens_per_step = static_cast<double>(o.config.batch * o.config.context * o.config.accumulation);
+    report.metrics = read_metrics(fs::path(o.out) / "metrics.jsonl");
+    for (const Json& s : read_metrics(fs::path(o.out) / "samples.jsonl")) {
+      report.samples.push_back({fmt::format("After step {}", s.at("step").get<int64_t>()), o.sample_prompt, s.at("text").get<std::string>().substr(o.sample_prompt.size())});
+    }
+    report.data = fmt::format("{}", fmt::join(o.data, ", "));
+    report.command = globals.command_line;
+    report.machine = this_machine(instruction_set_name(), build_commit());
+    const fs::path page = fs::path(o.out) / "report.html";
+    write_training_report(page, report);
+    summary["report"] = page.string();
+    say("report: " + page.string());
+  }
+  if (globals.json) {
+    print_json(summary);
+  } else if (!r.interrupted) {
+    fmt::print("step {}: loss {:.4f}, validation loss {:.4f}, {:.0f} tokens/s, {:.1f} GFLOP/s; checkpoint in {}\n", r.step, r.loss, r.val_loss.value_or(NAN), r.tokens_per_second,
+               r.tokens_per_second * flops_per_token * 1e-9, (fs::path(o.out) / "checkpoint").string());
+  }
+  return r.interrupted ? 130 : 0;
+}
+
+}  // namespace
+
+void register_train(Registry& registry) {
+  auto o = std::make_shared<Options>();
+  o->config.schedule.total_steps = 1000;
+  Globals& globals = registry.globals;
+  auto self = std::make_shared<CLI::App*>(nullptr);
+  CLI::App* sub = registry.add("train", "train a model on text; stops cleanly on Ctrl-C (exit code 130) and goes on with --resume",
+                               [o, &globals, self] { return run(*o, globals, (*self)->get_option("--seed")->count() > 0); });
+  *self = sub;
+  sub->add_option("SPEC", o->spec, "preset, spec file or model folder")->required();
+  sub->add_option("--data", o->data, "text files and folders of them")->required();
+  sub->add_option("--val-data", o->val_data, "held-out text (default: the last part of --data)");
+  sub->add_option("--val-fraction", o->val_fraction, "part of --data that is held out")->capture_default_str();
+  sub->add_option("--out", o->out, "run folder: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/")->required();
+  sub->add_flag("--resume", o->resume, "go on from the run's last checkpoint, as if it had never stopped");
+  sub->add_flag("--overwrite", o->overwrite, "start again in a folder that holds a run");
+  sub->add_option("--init", o->init, "model folder whose weights to start from");
+  sub->add_option("--tokenizer", o->tokenizer, "byte, bpe, bpe:SIZE, or a folder or file (default: byte for vocabularies up to 1024, else bpe)");
+  sub->add_flag("--lines", o->lines, "every line is a document of its own, padded beside others");
+  sub->add_option("--minutes", o->minutes, "choose --steps so that training takes about this long");
+  sub->add_option("--sample-prompt", o->sample_prompt, "what samples continue (default: a line break)")->default_val("\n");
+  sub->add_flag("--report", o->report, "write a page with curves, plan beside measurement, and samples to OUT/report.html");
+  AddFlags flags{sub, *o};
+  o->config.fields(flags);
+}
+
+}  // namespace transept

@@ -137,7 +137,7 @@ void load_weights(Model& model, const fs::path& folder) {
       problems.push_back({folder.string() + ": " + stored->name, "differs from the embedding that it is tied to", "set tie_word_embeddings to false"});
       continue;
     }
-    problems.push_back({folder.string() + ": " + stored->name, "belongs to nothing that config.json describes"});
+    problems.push_back({folder.string() + ": " + stored->name, "belongs to nothing that config.json describes", ""});
   }
   throw_if_any(std::move(problems));
 }

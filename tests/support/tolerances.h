@@ -17,6 +17,12 @@ inline constexpr double kLogits = 2e-4;
 // Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding where gradients are small.
 inline constexpr double kTraining = 1e-4;
 
+// Double against closed forms of a few operations: eps(double) = 2.2e-16 times some tens.
+inline constexpr double kDouble = 1e-14;
+
+// LayerNorm of values 1,000 away from zero with a spread of 1: the inputs are exact, but their mean is rounded to eps(float32) * 1,000.
+inline constexpr double kLayerNormFarFromZero = 2e-4;
+
 // exp in float, in ULP: 0.5 for the last addition, 0.35 for the rounded reduced argument (half an ulp of ln(2) / 2, and once more without fused
 // multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
 inline constexpr double kExpUlp = 1.5;

@@ -27,4 +27,18 @@ inline constexpr double kLayerNormFarFromZero = 2e-4;
 // multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
 inline constexpr double kExpUlp = 1.5;
 
+// 1 / (1 + exp(-x)): the error of exp and half an ULP each for sum and quotient, each twice that where the result falls just under a power of two.
+inline constexpr double kSigmoidUlp = 3;
+
+// Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add up to 1/2, their rounding
+// and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
+inline constexpr double kNormalAbsolute = 1.5e-7;
+
+// The lower tail down to x = -13 in ULP: x^2 / 2 is at most 84.5, and the rounding of x^2 alone leaves half an ulp of 128 in the exponent,
+// 64 * eps(float32), that is 64 ULP of the result.
+inline constexpr double kNormalTailUlp = 70;
+
+// Activations at |x| >= 50, where each has met its asymptote: 50 sigmoid(-50) = 1e-20, and the like.
+inline constexpr double kVanishingTail = 1e-18;
+
 }  // namespace transept::tolerance

@@ -41,8 +41,8 @@ HWY_INLINE void StoreFirst(V v, D d, T* p, size_t n) {
 #endif
 }
 
-// How ForLanes' body loads and stores: a whole vector, or its first n lanes. Keep zeroes the lanes that a partial
-// vector lacks.
+// How ForLanes' body loads and stores: a whole vector, or its first n lanes. Fill puts `value` in the
+// lanes that a partial vector lacks.
 struct WholeVector {
   template <class D, typename T = hn::TFromD<D>>
   HWY_INLINE hn::VFromD<D> Load(D d, const T* p) const {
@@ -52,8 +52,8 @@ struct WholeVector {
   HWY_INLINE void Store(V v, D d, T* p) const {
     hn::StoreU(v, d, p);
   }
-  template <class D, class V>
-  HWY_INLINE V Keep(D, V v) const {
+  template <class D, class V, typename T = hn::TFromD<D>>
+  HWY_INLINE V Fill(D, V v, T) const {
     return v;
   }
 };
@@ -68,9 +68,9 @@ struct PartialVector {
   HWY_INLINE void Store(V v, D d, T* p) const {
     StoreFirst(v, d, p, n);
   }
-  template <class D, class V>
-  HWY_INLINE V Keep(D d, V v) const {
-    return hn::IfThenElseZero(hn::FirstN(d, n), v);
+  template <class D, class V, typename T = hn::TFromD<D>>
+  HWY_INLINE V Fill(D d, V v, T value) const {
+    return hn::IfThenElse(hn::FirstN(d, n), v, hn::Set(d, value));
   }
 };
 
@@ -87,7 +87,7 @@ HWY_INLINE void ForLanes(D d, int64_t n, const Body& body) {
 // The sum over [0, n) of what term(i, part, sum) adds to `sum`, lane by lane in four interleaved accumulators, then
 // across lanes. Missing lanes must add zero.
 template <class D, class Term>
-HWY_INLINE float SumLanes(D d, int64_t n, const Term& term) {
+HWY_INLINE hn::TFromD<D> SumLanes(D d, int64_t n, const Term& term) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   auto s0 = hn::Zero(d), s1 = hn::Zero(d), s2 = hn::Zero(d), s3 = hn::Zero(d);
   int64_t i = 0;

@@ -72,7 +72,7 @@ void LayerNormForward(ConstRows x, const float* weight, const float* bias, float
                  [&](int64_t i, auto part, auto& sum) HWY_ATTR { sum = hn::Add(sum, part.Load(d, in + i)); }) /
         width;
     const float squares = SumLanes(d, x.width, [&](int64_t i, auto part, auto& sum) HWY_ATTR {
-      const auto v = part.Keep(d, hn::Sub(part.Load(d, in + i), hn::Set(d, center)));
+      const auto v = part.Fill(d, hn::Sub(part.Load(d, in + i), hn::Set(d, center)), 0.0f);
       sum = hn::MulAdd(v, v, sum);
     });
     const float scale = 1.0f / std::sqrt(squares / width + eps);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -45,7 +46,7 @@ inline std::vector<double> as_doubles(const std::vector<float>& x) { return {x.b
 class GuardedRows {
  public:
   explicit GuardedRows(const RowsShape& s) : shape_(s) {
-    const int64_t stride = s.width + s.gap;
+    const int64_t stride = std::max<int64_t>(1, s.width + s.gap);
     storage_.assign(static_cast<size_t>(kGuard + kAlign + s.misaligned + s.rows * stride + kGuard),
                     std::bit_cast<float>(kPoison));
     const int64_t past =

@@ -38,6 +38,9 @@ inline constexpr double kNormalAbsolute = 1.5e-7;
 // 64 * eps(float32), that is 64 ULP of the result.
 inline constexpr double kNormalTailUlp = 70;
 
+// Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length (316), and some.
+inline constexpr double kDoubleSum = 1e-13;
+
 // Activations at |x| >= 50, where each has met its asymptote: 50 sigmoid(-50) = 1e-20, and the like.
 inline constexpr double kVanishingTail = 1e-18;
 

@@ -41,8 +41,8 @@ HWY_INLINE void StoreFirst(V v, D d, T* p, size_t n) {
 #endif
 }
 
-// How ForLanes' body loads and stores: a whole vector, or its first n lanes. Keep zeroes the lanes that a partial
-// vector lacks.
+// How ForLanes' body loads and stores: a whole vector, or its first n lanes. Fill puts `value` in the
+// lanes that a partial vector lacks.
 struct WholeVector {
   template <class D, typename T = hn::TFromD<D>>
   HWY_INLINE hn::VFromD<D> Load(D d, const T* p) const {
@@ -52,8 +52,8 @@ struct WholeVector {
   HWY_INLINE void Store(V v, D d, T* p) const {
     hn::StoreU(v, d, p);
   }
-  template <class D, class V>
-  HWY_INLINE V Keep(D, V v) const {
+  template <class D, class V, typename T = hn::TFromD<D>>
+  HWY_INLINE V Fill(D, V v, T) const {
     return v;
   }
 };
@@ -68,9 +68,9 @@ struct PartialVector {
   HWY_INLINE void Store(V v, D d, T* p) const {
     StoreFirst(v, d, p, n);
   }
-  template <class D, class V>
-  HWY_INLINE V Keep(D d, V v) const {
-    return hn::IfThenElseZero(hn::FirstN(d, n), v);
+  template <class D, class V, typename T = hn::TFromD<D>>
+  HWY_INLINE V Fill(D d, V v, T value) const {
+    return hn::IfThenElse(hn::FirstN(d, n), v, hn::Set(d, value));
   }
 };
 
@@ -82,6 +82,40 @@ HWY_INLINE void ForLanes(D d, int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) body(i, WholeVector{});
   if (i < n) body(i, PartialVector{static_cast<size_t>(n - i)});
+}
+
+// The sum over [0, n) of what term(i, part, sum) adds to `sum`, lane by lane in four interleaved accumulators, then
+// across lanes. Missing lanes must add zero.
+template <class D, class Term>
+HWY_INLINE hn::TFromD<D> SumLanes(D d, int64_t n, const Term& term) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto s0 = hn::Zero(d), s1 = hn::Zero(d), s2 = hn::Zero(d), s3 = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    term(i, WholeVector{}, s0);
+    term(i + lanes, WholeVector{}, s1);
+    term(i + 2 * lanes, WholeVector{}, s2);
+    term(i + 3 * lanes, WholeVector{}, s3);
+  }
+  for (; i + lanes <= n; i += lanes) term(i, WholeVector{}, s0);
+  if (i < n) term(i, PartialVector{static_cast<size_t>(n - i)}, s1);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+}
+
+// Two sums in one pass; term(i, part, a, b) adds to both. Two interleaved accumulators each.
+template <class D, class Term>
+HWY_INLINE void SumLanesOfTwo(D d, int64_t n, const Term& term, float& sum_a, float& sum_b) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a0 = hn::Zero(d), a1 = hn::Zero(d), b0 = hn::Zero(d), b1 = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    term(i, WholeVector{}, a0, b0);
+    term(i + lanes, WholeVector{}, a1, b1);
+  }
+  for (; i + lanes <= n; i += lanes) term(i, WholeVector{}, a0, b0);
+  if (i < n) term(i, PartialVector{static_cast<size_t>(n - i)}, a1, b1);
+  sum_a = hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1)));
+  sum_b = hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1)));
 }
 
 }  // namespace HWY_NAMESPACE

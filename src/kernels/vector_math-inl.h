@@ -44,6 +44,39 @@ HWY_INLINE V Exp(D d, V x) {
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.72283f)), hn::Set(d, std::numeric_limits<float>::infinity()), finite);
 }
 
+// 1 / (1 + exp(-x)) within 3 ULP where it is a normal float; 0 and 1 at the infinities.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V Sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+}
+
+// The standard normal distribution function Phi(x), returned, and its density phi(x): 1 + erf(x / sqrt 2) = 2 Phi(x)
+// without erf's cancellation at negative x. Absolute error 1.5e-7 for both; the relative error in the lower tail is
+// about eps * (2 + x^2 / 2). exp(a^2 / 2) Phi(-a) for a >= 0 is smooth and falls from 1/2 towards 1 / (a sqrt(2 pi)): a
+// polynomial in (a - 3) / (a + 3), minimax for the relative error on [0, 13.3], 6.7e-9. Beyond, the exponential is 0.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V NormalDistribution(D d, V x, V& density) {
+  const V three = hn::Set(d, 3.0f), one = hn::Set(d, 1.0f), limit = hn::Set(d, 14.0f);
+  const V a = hn::Abs(x);
+  const V e = Exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
+  const V inside = hn::IfThenElse(hn::Gt(a, limit), limit, a);  // keeps NaN
+  const V t = hn::Div(hn::Sub(inside, three), hn::Add(inside, three));
+  V q = hn::Set(d, 5.415087e-5f);
+  q = hn::MulAdd(q, t, hn::Set(d, 1.160374e-4f));
+  q = hn::MulAdd(q, t, hn::Set(d, -3.3991135e-4f));
+  q = hn::MulAdd(q, t, hn::Set(d, -9.841828e-4f));
+  q = hn::MulAdd(q, t, hn::Set(d, 2.9047027e-3f));
+  q = hn::MulAdd(q, t, hn::Set(d, 6.132183e-3f));
+  q = hn::MulAdd(q, t, hn::Set(d, -4.6213314e-2f));
+  q = hn::MulAdd(q, t, hn::Set(d, 0.12322502f));
+  q = hn::MulAdd(q, t, hn::Set(d, -0.20640261f));
+  q = hn::MulAdd(q, t, hn::Set(d, 0.12151395f));
+  const V tail = hn::Mul(e, q);
+  density = hn::Mul(e, hn::Set(d, 0.39894228f));  // 1 / sqrt(2 pi)
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace transept
 HWY_AFTER_NAMESPACE();

@@ -17,8 +17,31 @@ inline constexpr double kLogits = 2e-4;
 // Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding where gradients are small.
 inline constexpr double kTraining = 1e-4;
 
+// Double against closed forms of a few operations: eps(double) = 2.2e-16 times some tens.
+inline constexpr double kDouble = 1e-14;
+
+// LayerNorm of values 1,000 away from zero with a spread of 1: the inputs are exact, but their mean is rounded to eps(float32) * 1,000.
+inline constexpr double kLayerNormFarFromZero = 2e-4;
+
 // exp in float, in ULP: 0.5 for the last addition, 0.35 for the rounded reduced argument (half an ulp of ln(2) / 2, and once more without fused
 // multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
 inline constexpr double kExpUlp = 1.5;
+
+// 1 / (1 + exp(-x)): the error of exp and half an ULP each for sum and quotient, each twice that where the result falls just under a power of two.
+inline constexpr double kSigmoidUlp = 3;
+
+// Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add up to 1/2, their rounding
+// and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
+inline constexpr double kNormalAbsolute = 1.5e-7;
+
+// The lower tail down to x = -13 in ULP: x^2 / 2 is at most 84.5, and the rounding of x^2 alone leaves half an ulp of 128 in the exponent,
+// 64 * eps(float32), that is 64 ULP of the result.
+inline constexpr double kNormalTailUlp = 70;
+
+// Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length (316), and some.
+inline constexpr double kDoubleSum = 1e-13;
+
+// Activations at |x| >= 50, where each has met its asymptote: 50 sigmoid(-50) = 1e-20, and the like.
+inline constexpr double kVanishingTail = 1e-18;
 
 }  // namespace transept::tolerance

@@ -1,0 +1,225 @@
+// Activations and their gated forms; formulas in activation.h. Both GELUs need no error function or hyperbolic tangent
+// of their own: GELU(x) = x Phi(x), and 0.5 x (1 + tanh u) = x sigmoid(2u).
+#include "kernels/activation.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/activation.cc"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+#include "kernels/lanes-inl.h"
+#include "kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace transept {
+namespace HWY_NAMESPACE {
+
+using DF = hn::ScalableTag<float>;
+
+// Each: act(x), returned; WithSlope writes act'(x) too. A NaN stays NaN.
+struct Relu {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    slope = hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0f));
+    return Value(d, x);
+  }
+};
+
+struct Silu {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    return hn::Mul(x, Sigmoid(d, x));
+  }
+  // s (1 + x (1 - s)) with s = sigmoid(x).
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V s = Sigmoid(d, x), y = hn::Mul(x, s);
+    slope = hn::MulAdd(y, hn::Sub(hn::Set(d, 1.0f), s), s);
+    return y;
+  }
+};
+
+struct Gelu {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    V density = x;
+    return hn::Mul(x, NormalDistribution(d, x, density));
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    V density = x;
+    const V distribution = NormalDistribution(d, x, density);
+    slope = hn::MulAdd(x, density, distribution);
+    return hn::Mul(x, distribution);
+  }
+};
+
+// u = sqrt(2 / pi) (x + 0.044715 x^3).
+struct GeluTanh {
+  static constexpr float kTwoRoot = 1.59576912f;         // 2 sqrt(2 / pi)
+  static constexpr float kTwoRootCubic = 0.0713548163f;  // 2 sqrt(2 / pi) 0.044715
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    const V square = hn::Mul(x, x);
+    return hn::Mul(x, Sigmoid(d, hn::Mul(x, hn::MulAdd(square, hn::Set(d, kTwoRootCubic), hn::Set(d, kTwoRoot)))));
+  }
+  // s + x s (1 - s) (2u)' with s = sigmoid(2u).
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V square = hn::Mul(x, x);
+    const V s = Sigmoid(d, hn::Mul(x, hn::MulAdd(square, hn::Set(d, kTwoRootCubic), hn::Set(d, kTwoRoot))));
+    const V steepness = hn::MulAdd(square, hn::Set(d, 3 * kTwoRootCubic), hn::Set(d, kTwoRoot));
+    const V y = hn::Mul(x, s);
+    slope = hn::MulAdd(hn::Mul(y, hn::Sub(hn::Set(d, 1.0f), s)), steepness, s);
+    return y;
+  }
+};
+
+template <class Act>
+void Forward(ConstRows x, Rows y) {
+  const DF d;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const float* in = x.row(r);
+    float* out = y.row(r);
+    ForLanes(d, x.width,
+             [&](int64_t i, auto part) HWY_ATTR { part.Store(Act::Value(d, part.Load(d, in + i)), d, out + i); });
+  }
+}
+
+template <class Act>
+void Backward(ConstRows x, ConstRows dy, Rows dx, Rows y) {
+  const DF d;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const float* in = x.row(r);
+    const float* d_out = dy.row(r);
+    float* d_in = dx.row(r);
+    float* out = y.row(r);
+    ForLanes(d, x.width, [&](int64_t i, auto part) HWY_ATTR {
+      const auto value = part.Load(d, in + i), upstream = part.Load(d, d_out + i);
+      auto slope = value;
+      const auto result = Act::WithSlope(d, value, slope);
+      part.Store(hn::Mul(upstream, slope), d, d_in + i);
+      part.Store(result, d, out + i);
+    });
+  }
+}
+
+template <class Act>
+void GatedForwardOf(ConstRows gates, ConstRows ups, Rows y) {
+  const DF d;
+  for (int64_t r = 0; r < y.rows; ++r) {
+    const float* gate = gates.row(r);
+    const float* up = ups.row(r);
+    float* out = y.row(r);
+    ForLanes(d, y.width, [&](int64_t i, auto part) HWY_ATTR {
+      part.Store(hn::Mul(Act::Value(d, part.Load(d, gate + i)), part.Load(d, up + i)), d, out + i);
+    });
+  }
+}
+
+template <class Act>
+void GatedBackwardOf(ConstRows gates, ConstRows ups, ConstRows dy, Rows d_gates, Rows d_ups, Rows y) {
+  const DF d;
+  for (int64_t r = 0; r < y.rows; ++r) {
+    const float* gate = gates.row(r);
+    const float* up = ups.row(r);
+    const float* d_out = dy.row(r);
+    float* d_gate = d_gates.row(r);
+    float* d_up = d_ups.row(r);
+    float* out = y.row(r);
+    ForLanes(d, y.width, [&](int64_t i, auto part) HWY_ATTR {
+      const auto g = part.Load(d, gate + i), u = part.Load(d, up + i), upstream = part.Load(d, d_out + i);
+      auto slope = g;
+      const auto activated = Act::WithSlope(d, g, slope);
+      part.Store(hn::Mul(hn::Mul(upstream, u), slope), d, d_gate + i);
+      part.Store(hn::Mul(upstream, activated), d, d_up + i);
+      part.Store(hn::Mul(activated, u), d, out + i);
+    });
+  }
+}
+
+void ActivationForward(ActivationKind kind, ConstRows x, Rows y) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return Forward<Relu>(x, y);
+    case ActivationKind::kGelu:
+      return Forward<Gelu>(x, y);
+    case ActivationKind::kGeluTanh:
+      return Forward<GeluTanh>(x, y);
+    case ActivationKind::kSilu:
+      return Forward<Silu>(x, y);
+  }
+}
+
+void ActivationBackward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return Backward<Relu>(x, dy, dx, y);
+    case ActivationKind::kGelu:
+      return Backward<Gelu>(x, dy, dx, y);
+    case ActivationKind::kGeluTanh:
+      return Backward<GeluTanh>(x, dy, dx, y);
+    case ActivationKind::kSilu:
+      return Backward<Silu>(x, dy, dx, y);
+  }
+}
+
+void GatedForward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return GatedForwardOf<Relu>(gate, up, y);
+    case ActivationKind::kGelu:
+      return GatedForwardOf<Gelu>(gate, up, y);
+    case ActivationKind::kGeluTanh:
+      return GatedForwardOf<GeluTanh>(gate, up, y);
+    case ActivationKind::kSilu:
+      return GatedForwardOf<Silu>(gate, up, y);
+  }
+}
+
+void GatedBackward(ActivationKind kind, ConstRows gate, ConstRows up, ConstRows dy, Rows d_gate, Rows d_up, Rows y) {
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return GatedBackwardOf<Relu>(gate, up, dy, d_gate, d_up, y);
+    case ActivationKind::kGelu:
+      return GatedBackwardOf<Gelu>(gate, up, dy, d_gate, d_up, y);
+    case ActivationKind::kGeluTanh:
+      return GatedBackwardOf<GeluTanh>(gate, up, dy, d_gate, d_up, y);
+    case ActivationKind::kSilu:
+      return GatedBackwardOf<Silu>(gate, up, dy, d_gate, d_up, y);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace transept
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace transept {
+
+HWY_EXPORT(ActivationForward);
+HWY_EXPORT(ActivationBackward);
+HWY_EXPORT(GatedForward);
+HWY_EXPORT(GatedBackward);
+
+void activation_forward(ActivationKind kind, ConstRows x, Rows y) {
+  HWY_DYNAMIC_DISPATCH(ActivationForward)(kind, x, y);
+}
+
+void activation_backward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y) {
+  HWY_DYNAMIC_DISPATCH(ActivationBackward)(kind, x, dy, dx, y);
+}
+
+void gated_forward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y) {
+  HWY_DYNAMIC_DISPATCH(GatedForward)(kind, gate, up, y);
+}
+
+void gated_backward(ActivationKind kind, ConstRows gate, ConstRows up, ConstRows dy, Rows d_gate, Rows d_up, Rows y) {
+  HWY_DYNAMIC_DISPATCH(GatedBackward)(kind, gate, up, dy, d_gate, d_up, y);
+}
+
+}  // namespace transept
+#endif

@@ -1,0 +1,90 @@
+// Softmax cross-entropy of rows in three passes over the logits: their maximum; exponentials and their sum; the
+// gradient, written over them.
+#include "kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cross_entropy.cc"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+#include "kernels/lanes-inl.h"
+#include "kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace transept {
+namespace HWY_NAMESPACE {
+
+using DF = hn::ScalableTag<float>;
+
+// A NaN may or may not come through: the exponentials bring it to the sum in either case.
+HWY_INLINE float MaxOf(const float* z, int64_t n) {
+  const DF d;
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto m0 = hn::Set(d, kLowest), m1 = m0, m2 = m0, m3 = m0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(m0, hn::LoadU(d, z + i));
+    m1 = hn::Max(m1, hn::LoadU(d, z + i + lanes));
+    m2 = hn::Max(m2, hn::LoadU(d, z + i + 2 * lanes));
+    m3 = hn::Max(m3, hn::LoadU(d, z + i + 3 * lanes));
+  }
+  ForLanes(d, n - i,
+           [&](int64_t j, auto part) HWY_ATTR { m0 = hn::Max(m0, part.Fill(d, part.Load(d, z + i + j), kLowest)); });
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+}
+
+void CrossEntropyRows(Rows logits, const int32_t* targets, float gradient_scale, float* loss) {
+  const DF d;
+  for (int64_t r = 0; r < logits.rows; ++r) {
+    float* z = logits.row(r);
+    const int64_t n = logits.width;
+    if (targets[r] == kIgnoredTarget) {
+      loss[r] = 0;
+      if (gradient_scale != 0) std::fill_n(z, n, 0.0f);
+      continue;
+    }
+    const float maximum = MaxOf(z, n), at_target = z[targets[r]];
+    const auto exponential = [&](int64_t i, auto part) HWY_ATTR {
+      return part.Fill(d, Exp(d, hn::Sub(part.Load(d, z + i), hn::Set(d, maximum))), 0.0f);
+    };
+    float sum;
+    if (gradient_scale == 0) {
+      sum = SumLanes(d, n,
+                     [&](int64_t i, auto part, auto& total) HWY_ATTR { total = hn::Add(total, exponential(i, part)); });
+    } else {
+      sum = SumLanes(d, n, [&](int64_t i, auto part, auto& total) HWY_ATTR {
+        const auto e = exponential(i, part);
+        part.Store(e, d, z + i);
+        total = hn::Add(total, e);
+      });
+      const float factor = gradient_scale / sum;
+      ForLanes(d, n, [&](int64_t i, auto part) HWY_ATTR {
+        part.Store(hn::Mul(part.Load(d, z + i), hn::Set(d, factor)), d, z + i);
+      });
+      z[targets[r]] -= gradient_scale;
+    }
+    // In double: the logarithm is small beside logits of thousands.
+    loss[r] = static_cast<float>(std::log(static_cast<double>(sum)) +
+                                 (static_cast<double>(maximum) - static_cast<double>(at_target)));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace transept
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace transept {
+
+HWY_EXPORT(CrossEntropyRows);
+
+void cross_entropy_rows(Rows logits, const int32_t* targets, float gradient_scale, float* loss) {
+  HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(logits, targets, gradient_scale, loss);
+}
+
+}  // namespace transept
+#endif

@@ -105,6 +105,7 @@ pre{margin:0;padding:1rem 1.15rem;background:var(--surface);border-radius:6px;wh
 .facts dd{margin:0;min-width:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;padding-bottom:3rem;color:var(--muted);font-size:.8125rem}
 footer p{border-top:1px solid var(--rule);padding-top:1rem;max-width:none}
+@media (max-width:30rem){table{font-size:.8125rem}th,td{padding-right:.8rem}thead th{font-size:.75rem}}
 @media (prefers-reduced-motion:no-preference){button,summary{transition:color .12s}}
 )css";
 
@@ -119,6 +120,7 @@ section,figure,.table tr{break-inside:avoid}
 section{break-inside:auto;margin-top:1.5rem}
 h2,h3{break-after:avoid}
 .charts{gap:1.25rem 1.5rem;grid-template-columns:1fr 1fr}
+.scroll{overflow:visible}
 pre{border:1px solid var(--rule)}
 )css";
 

@@ -326,19 +326,20 @@ std::string bar_svg(const BarChart& chart, double width, const std::string& id) 
            text_at(width / 2, top + plot_height / 2 + 4, "middle", "label", "No data") + "</svg>";
   }
 
-  name_width = stacked ? width : std::min(name_width, width * 0.35);
-  const double left = stacked ? 1 : name_width + kTickGap + 2, right = width - value_width - 12;
+  name_width = stacked ? width - 8 : std::min(name_width, width * 0.35);
+  const double left = stacked ? 4 : name_width + kTickGap + 2, right = width - value_width - 12;
   const int wanted = std::max(2, static_cast<int>((right - left) / 90));
   const Interval range = round_outward(cover(values, false), wanted);
   const Scale x(range, left, right, false);
   for (const Tick& t : make_ticks(range.low, range.high, wanted, false)) {
     out += line_at(x(t.value), top, x(t.value), bottom, "grid");
-    out += text_at(x(t.value), bottom + 18, "middle", "tick", t.label);
+    out += text_at(std::max(x(t.value), text_width(t.label) / 2), bottom + 18, "middle", "tick", t.label);
   }
+  out += line_at(x(0), top, x(0), bottom, "axis");
   out += legend.svg;
   for (size_t c = 0; c < chart.categories.size(); ++c) {
     const double y0 = top + (stacked ? 20 : group_gap / 2) + static_cast<double>(c) * (group + group_gap);
-    out += stacked ? text_at(0, y0 - 5, "start", "name", fitted(chart.categories[c], name_width))
+    out += stacked ? text_at(left, y0 - 5, "start", "name", fitted(chart.categories[c], name_width))
                    : text_at(left - kTickGap, y0 + group / 2 + 4, "end", "name",
                              fitted(chart.categories[c], name_width + 1));
     for (size_t i = 0; i < chart.series.size(); ++i) {
@@ -356,7 +357,6 @@ std::string bar_svg(const BarChart& chart, double width, const std::string& id) 
       out += text_at(end + 6, middle + 4, "start", "value", format_number(v));
     }
   }
-  out += line_at(x(0), top, x(0), bottom, "axis");
   if (!chart.value_label.empty())
     out += text_at(right, bottom + 38, "end", "label", fitted(chart.value_label, width - 20));
   return out + "</svg>";

@@ -105,8 +105,7 @@ Table planned_beside_measured(const TrainingReport& report) {
       number_at(report.measured, "flops.train_per_step"), flops);
   row("Rate of work", NAN, number_at(report.measured, "flops_per_second"),
       [](double v) { return format_si(v, "FLOP/s"); });
-  row("Throughput", NAN, number_at(report.measured, "tokens_per_second"),
-      [](double v) { return std::isfinite(v) ? format_count(v) + " tokens/s" : std::string(kNothing); });
+  row("Tokens a second", NAN, number_at(report.measured, "tokens_per_second"), count);
   table.caption =
       "Difference: measured less planned, over planned. Peak memory is resident memory beyond the program's own base.";
   return table;
@@ -162,7 +161,7 @@ ReportPage training_report_page(const TrainingReport& report) {
   loss.series.push_back(curves.series("Training", "loss"));
   if (Series held_out = curves.series("Validation", "val_loss"); !held_out.x.empty())
     loss.series.push_back(std::move(held_out));
-  LineChart rate = one_line("Learning rate", curves.x(), {"", false, true}, curves.series("Learning rate", "lr"));
+  LineChart rate = one_line("Learning rate", curves.x(), {"Rate", false, true}, curves.series("Learning rate", "lr"));
   LineChart speed = one_line("Throughput", curves.x(), {"Tokens a second", false, true},
                              curves.series("Tokens a second", "tokens_per_second"));
   Section training{"Training", {}};

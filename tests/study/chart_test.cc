@@ -50,7 +50,7 @@ std::vector<std::vector<Vertex>> paths(const Picture& p, std::string_view style)
 LineChart chart_of(std::vector<Series> series) { return {"Loss", "", {"Step"}, {"Nats"}, std::move(series)}; }
 
 TEST(LineSvg, PointsLieInsideThePlotAndInOrder) {
-  for (const double width : {kSmallChart, kMediumChart, kLargeChart}) {
+  for (const double width : {kSmallChart, kMediumChart, kBroadChart, kLargeChart}) {
     for (const bool log : {false, true}) {
       Series a{"a", {}, {}}, b{"b", {}, {}};
       for (int i = 1; i <= 100; ++i) {
@@ -148,7 +148,7 @@ TEST(LineSvg, FromZero) {
 }
 
 TEST(LineSvg, TickLabelsStayInThePictureAndApart) {
-  for (const double width : {kSmallChart, kMediumChart, kLargeChart}) {
+  for (const double width : {kSmallChart, kMediumChart, kBroadChart, kLargeChart}) {
     const Picture p = draw(chart_of({{"a", {123456, 98765432}, {0.00012, 0.00019}}}), width);
     double last = -1e9;
     for (const Element& e : p.page.all("text", "tick")) {
@@ -176,7 +176,7 @@ TEST(LineSvg, IsAnImageWithWords) {
 BarChart bars(std::vector<BarSeries> series) { return {"Rates", "", "tokens/s", {"one", "two"}, std::move(series)}; }
 
 TEST(BarSvg, LengthsFollowTheValues) {
-  for (const double width : {kSmallChart, kMediumChart, kLargeChart}) {
+  for (const double width : {kSmallChart, kMediumChart, kBroadChart, kLargeChart}) {
     const CheckedPage page = check_page(bar_svg(bars({{"a", {10, 40}}}), width, "b"));
     EXPECT_TRUE(page.problems.empty());
     const auto rects = page.all("rect");

@@ -42,8 +42,8 @@ TEST(Report, WellFormed) {
   EXPECT_EQ(page.all("footer").size(), 1u);
   EXPECT_EQ(page.all("section").size(), 4u);  // three, and how to repeat it
   EXPECT_EQ(page.all("script").size(), 1u);
-  // Two sizes a chart, three where it is wide.
-  EXPECT_EQ(page.all("svg").size(), 2u * (3 + 2 + 2) + 2);
+  // Two sizes a chart, four where it is wide.
+  EXPECT_EQ(page.all("svg").size(), 2u * (4 + 2 + 2) + 2);
   for (const Element& svg : page.all("svg")) EXPECT_EQ(svg.attributes.at("role"), "img");
 }
 

@@ -58,7 +58,8 @@ std::string read_file(const fs::path& path, uint64_t max_bytes) {
   uint64_t size = 0;
   const Descriptor fd(open_regular(path, size));
   if (size > max_bytes) {
-    throw InputError(path.string(), "has " + std::to_string(size) + " bytes, more than the " + std::to_string(max_bytes) + " allowed here");
+    throw InputError(path.string(), "has " + std::to_string(size) + " bytes, more than the " +
+                                        std::to_string(max_bytes) + " allowed here");
   }
   std::string bytes(size, '\0');
   size_t done = 0;
@@ -75,7 +76,8 @@ std::string read_file(const fs::path& path, uint64_t max_bytes) {
 
 FileWriter::FileWriter(const fs::path& path) : path_(path) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw EnvironmentError(path.string(), "cannot be written: " + error_text(errno), "check the folder's permissions");
+  if (fd_ < 0)
+    throw EnvironmentError(path.string(), "cannot be written: " + error_text(errno), "check the folder's permissions");
 }
 
 FileWriter::~FileWriter() {
@@ -87,7 +89,9 @@ void FileWriter::write(const void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t n = ::write(fd_, p, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw EnvironmentError(path_.string(), "writing failed: " + error_text(errno), errno == ENOSPC ? "free some space" : "");
+    if (n < 0)
+      throw EnvironmentError(path_.string(), "writing failed: " + error_text(errno),
+                             errno == ENOSPC ? "free some space" : "");
     p += n;
     bytes -= static_cast<size_t>(n);
   }
@@ -98,7 +102,8 @@ void FileWriter::close() {
   fd_ = -1;
   const bool synced = ::fsync(fd) == 0 || errno == EINVAL || errno == EROFS;  // pipes and /dev/stdout cannot be synced
   const int code = errno;
-  if (::close(fd) != 0 || !synced) throw EnvironmentError(path_.string(), "could not be stored: " + error_text(synced ? errno : code));
+  if (::close(fd) != 0 || !synced)
+    throw EnvironmentError(path_.string(), "could not be stored: " + error_text(synced ? errno : code));
 }
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
@@ -121,19 +126,29 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
 }
 
 void replace_folder_atomic(const fs::path& staged, const fs::path& target, const fs::path& previous) {
-  const auto fail = [&](const fs::path& p) { throw EnvironmentError(p.string(), "could not be put in place: " + error_text(errno)); };
+  const auto fail = [&](const fs::path& p) {
+    throw EnvironmentError(p.string(), "could not be put in place: " + error_text(errno));
+  };
+  const auto remove = [](const fs::path& p) {
+    std::error_code code;
+    fs::remove_all(p, code);
+    if (code) throw EnvironmentError(p.string(), "could not be removed: " + code.message());
+  };
   sync_folder(staged);
-  if (fs::exists(target)) {
-    // The two names are exchanged in one step, so `target` is whole at every instant; the former content is then moved to `previous`.
-    if (::renameat2(AT_FDCWD, staged.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-      fs::remove_all(previous);
-      if (::rename(staged.c_str(), previous.c_str()) != 0) fail(previous);
-    } else {  // a file system without the exchange: `previous` stands while `target` is absent
-      fs::remove_all(previous);
-      if (::rename(target.c_str(), previous.c_str()) != 0) fail(target);
-      if (::rename(staged.c_str(), target.c_str()) != 0) fail(target);
-    }
-  } else if (::rename(staged.c_str(), target.c_str()) != 0) {
+  struct stat st;
+  if (::lstat(target.c_str(), &st) != 0) {
+    if (::rename(staged.c_str(), target.c_str()) != 0) fail(target);
+  } else if (::renameat2(AT_FDCWD, staged.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    // The two names were exchanged in one step, so `target` is whole at every instant; the former content now moves to
+    // `previous`.
+    remove(previous);
+    if (::rename(staged.c_str(), previous.c_str()) != 0) fail(previous);
+  } else if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
+    // A file system without the exchange: `previous` stands while `target` is absent.
+    remove(previous);
+    if (::rename(target.c_str(), previous.c_str()) != 0) fail(target);
+    if (::rename(staged.c_str(), target.c_str()) != 0) fail(target);
+  } else {
     fail(target);
   }
   sync_folder(target.parent_path());
@@ -142,9 +157,11 @@ void replace_folder_atomic(const fs::path& staged, const fs::path& target, const
 void make_writable_folder(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  if (code) throw EnvironmentError(path.string(), "cannot be created: " + code.message(), "choose a folder you may write to");
+  if (code)
+    throw EnvironmentError(path.string(), "cannot be created: " + code.message(), "choose a folder you may write to");
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    throw EnvironmentError(path.string(), "cannot be written to: " + error_text(errno), "choose a folder you may write to");
+    throw EnvironmentError(path.string(), "cannot be written to: " + error_text(errno),
+                           "choose a folder you may write to");
   }
 }
 

@@ -239,7 +239,7 @@ std::string line_svg(const LineChart& chart, double width, const std::string& id
   }
   const Legend legend = make_legend(chart.series, width, true);
   const double plot_height = width >= kLargeChart ? 300 : width >= kMediumChart ? 230 : 200;
-  const double top = legend.height + (chart.y.label.empty() ? 8 : 26);
+  const double top = legend.height + (chart.y.label.empty() ? 8 : 32);
   const double bottom = top + plot_height;
   const double height = bottom + (chart.x.label.empty() ? 26 : 46);
   const int y_wanted = static_cast<int>(plot_height / 45);
@@ -259,7 +259,8 @@ std::string line_svg(const LineChart& chart, double width, const std::string& id
   for (const Tick& t : y_ticks) label_width = std::max(label_width, text_width(t.label));
   const double left = label_width + kTickGap + 2, right = width - 14;
   const std::vector<Tick> x_ticks =
-      make_ticks(x_range.low, x_range.high, std::max(2, static_cast<int>((right - left) / 80)), chart.x.log);
+      make_ticks(x_range.low, x_range.high,
+                 std::max(2, static_cast<int>((right - left) / (width < kLargeChart ? 80 : 110))), chart.x.log);
   const Scale x(x_range, left, right, chart.x.log), y(y_range, bottom, top, chart.y.log);
 
   // For the script that shows values under the pointer: the plot's box in pixels, and the intervals it stands for.
@@ -269,7 +270,7 @@ std::string line_svg(const LineChart& chart, double width, const std::string& id
                            left, top, right, bottom, exact_number(x_range.low), exact_number(x_range.high), chart.x.log,
                            exact_number(y_range.low), exact_number(y_range.high), chart.y.log));
   out += legend.svg;
-  if (!chart.y.label.empty()) out += text_at(0, top - 12, "start", "label", fitted(chart.y.label, width));
+  if (!chart.y.label.empty()) out += text_at(0, top - 18, "start", "label", fitted(chart.y.label, width));
   for (const Tick& t : y_ticks) {
     out += line_at(left, y(t.value), right, y(t.value), "grid");
     out += text_at(left - kTickGap, y(t.value) + 4, "end", "tick", t.label);
@@ -297,7 +298,8 @@ std::string line_svg(const LineChart& chart, double width, const std::string& id
 std::string bar_svg(const BarChart& chart, double width, const std::string& id) {
   check(chart);
   const Legend legend = make_legend(chart.series, width, false);
-  const double bar = chart.series.size() > 1 ? 14 : 20, group_gap = 14;
+  const bool stacked = width < kMediumChart;  // too narrow for names beside the bars: they stand above
+  const double bar = chart.series.size() > 1 ? 14 : 20, group_gap = stacked ? 30 : 14;
   const double group = bar * static_cast<double>(std::max<size_t>(1, chart.series.size()));
   const double top = legend.height + 4;
   const double plot_height = std::max(1.0, static_cast<double>(chart.categories.size())) * (group + group_gap);
@@ -324,19 +326,22 @@ std::string bar_svg(const BarChart& chart, double width, const std::string& id) 
            text_at(width / 2, top + plot_height / 2 + 4, "middle", "label", "No data") + "</svg>";
   }
 
-  name_width = std::min(name_width, width * 0.35);
-  const double left = name_width + kTickGap + 2, right = width - value_width - 12;
+  name_width = stacked ? width - 8 : std::min(name_width, width * 0.35);
+  const double left = stacked ? 4 : name_width + kTickGap + 2, right = width - value_width - 12;
   const int wanted = std::max(2, static_cast<int>((right - left) / 90));
   const Interval range = round_outward(cover(values, false), wanted);
   const Scale x(range, left, right, false);
   for (const Tick& t : make_ticks(range.low, range.high, wanted, false)) {
     out += line_at(x(t.value), top, x(t.value), bottom, "grid");
-    out += text_at(x(t.value), bottom + 18, "middle", "tick", t.label);
+    out += text_at(std::max(x(t.value), text_width(t.label) / 2), bottom + 18, "middle", "tick", t.label);
   }
+  out += line_at(x(0), top, x(0), bottom, "axis");
   out += legend.svg;
   for (size_t c = 0; c < chart.categories.size(); ++c) {
-    const double y0 = top + group_gap / 2 + static_cast<double>(c) * (group + group_gap);
-    out += text_at(left - kTickGap, y0 + group / 2 + 4, "end", "name", fitted(chart.categories[c], name_width + 1));
+    const double y0 = top + (stacked ? 20 : group_gap / 2) + static_cast<double>(c) * (group + group_gap);
+    out += stacked ? text_at(left, y0 - 5, "start", "name", fitted(chart.categories[c], name_width))
+                   : text_at(left - kTickGap, y0 + group / 2 + 4, "end", "name",
+                             fitted(chart.categories[c], name_width + 1));
     for (size_t i = 0; i < chart.series.size(); ++i) {
       const double v = chart.series[i].values[c], y = y0 + static_cast<double>(i) * bar, middle = y + bar / 2;
       if (!drawable(v, false)) continue;
@@ -352,7 +357,6 @@ std::string bar_svg(const BarChart& chart, double width, const std::string& id) 
       out += text_at(end + 6, middle + 4, "start", "value", format_number(v));
     }
   }
-  out += line_at(x(0), top, x(0), bottom, "axis");
   if (!chart.value_label.empty())
     out += text_at(right, bottom + 38, "end", "label", fitted(chart.value_label, width - 20));
   return out + "</svg>";

@@ -47,7 +47,7 @@ struct BarChart {
 
 // Widths in CSS pixels at which a chart is drawn; the page shows the one that fits its container, so text keeps its
 // size everywhere.
-inline constexpr double kSmallChart = 320, kMediumChart = 520, kLargeChart = 1040;
+inline constexpr double kSmallChart = 320, kMediumChart = 520, kBroadChart = 760, kLargeChart = 1040;
 
 // `id` is unique in the page and a valid attribute value; the <title> and <desc> get ids from it.
 std::string line_svg(const LineChart& chart, double width, const std::string& id);

@@ -38,14 +38,15 @@ h3{font-size:1rem;line-height:1.4;font-weight:600;margin:0}
 p{margin:0 0 1rem;max-width:44rem}
 section{margin-top:2.75rem}
 .subtitle{margin:.5rem 0 0;color:var(--muted);font-size:1.0625rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,9.5rem),1fr));gap:1px;margin:2rem 0 0;background:var(--rule);border:1px solid var(--rule);border-radius:8px;overflow:hidden}
-.figures>div{background:var(--paper);padding:.9rem 1.1rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,9.5rem),1fr));gap:1px;margin:2rem 0 0;padding:1px}
+.figures>div{box-shadow:0 0 0 1px var(--rule);padding:.9rem 1.1rem}
 .figures dt{color:var(--muted);font-size:.8125rem}
 .figures dd{margin:0}
 .figures .value{font-size:1.4rem;line-height:1.35;font-weight:600;letter-spacing:-.01em;font-variant-numeric:tabular-nums}
 .figures .note{color:var(--muted);font-size:.8125rem}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:2.5rem 3rem;margin:0 0 1.5rem}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:2.5rem 3rem;margin:0 0 1.5rem}
 .charts>.wide{grid-column:1/-1}
+.charts>:not(.wide){max-width:38rem}
 figure{margin:0;min-width:0}
 .bar{display:flex;flex-wrap:wrap;gap:.25rem 1rem;align-items:baseline;justify-content:space-between;margin-bottom:.85rem}
 .tools{display:flex;gap:.4rem}
@@ -59,9 +60,11 @@ button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:poin
 svg{display:none;width:100%;height:auto;font-family:inherit;pointer-events:none}
 svg.medium{display:block}
 @container (max-width:419px){svg.medium{display:none}svg.small{display:block}}
-@container (min-width:720px){.has-large svg.medium{display:none}.has-large svg.large{display:block}}
+@container (min-width:640px){.all-sizes svg.medium{display:none}.all-sizes svg.broad{display:block}}
+@container (min-width:900px){.all-sizes svg.broad{display:none}.all-sizes svg.large{display:block}}
 svg text{font-size:12px;fill:var(--muted);font-variant-numeric:tabular-nums}
 svg .legend,svg .name,svg .value{fill:var(--text)}
+svg .name,svg .value{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 .grid{stroke:var(--grid);stroke-width:1}
 .axis{stroke:var(--edge);stroke-width:1}
 .line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
@@ -105,6 +108,7 @@ pre{margin:0;padding:1rem 1.15rem;background:var(--surface);border-radius:6px;wh
 .facts dd{margin:0;min-width:0;overflow-wrap:anywhere}
 footer{margin-top:3rem;padding-bottom:3rem;color:var(--muted);font-size:.8125rem}
 footer p{border-top:1px solid var(--rule);padding-top:1rem;max-width:none}
+@media (max-width:30rem){table{font-size:.78rem}th,td{padding-right:.55rem}thead th{font-size:.75rem}}
 @media (prefers-reduced-motion:no-preference){button,summary{transition:color .12s}}
 )css";
 
@@ -119,6 +123,7 @@ section,figure,.table tr{break-inside:avoid}
 section{break-inside:auto;margin-top:1.5rem}
 h2,h3{break-after:avoid}
 .charts{gap:1.25rem 1.5rem;grid-template-columns:1fr 1fr}
+.scroll{overflow:visible}
 pre{border:1px solid var(--rule)}
 )css";
 
@@ -169,7 +174,7 @@ constexpr std::string_view kScript = R"js(
   // A file of its own has no style sheet: what the sheet said is written onto each element.
   const standalone = (svg) => {
     const copy = svg.cloneNode(true), keep = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin',
-      'stroke-linecap', 'font-family', 'font-size'];
+      'stroke-linecap', 'paint-order', 'font-family', 'font-size'];
     const from = svg.querySelectorAll('*'), to = copy.querySelectorAll('*');
     from.forEach((e, i) => keep.forEach((name) => to[i].style.setProperty(name, getComputedStyle(e).getPropertyValue(name))));
     const [, , width, height] = svg.getAttribute('viewBox').split(' ');

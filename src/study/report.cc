@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -184,10 +185,15 @@ class Renderer {
           "type=\"button\" class=\"svg\" aria-label=\"Save {} as SVG\">SVG</button></div>",
           title, title);
     }
-    out_ += fmt::format("</div>\n<div class=\"plot{}\">", c.wide ? " has-large" : "");
-    for (const auto& [size, width] :
-         {std::pair{"small", kSmallChart}, std::pair{"medium", kMediumChart}, std::pair{"large", kLargeChart}}) {
-      if (width == kLargeChart && !c.wide) continue;
+    out_ += fmt::format("</div>\n<div class=\"plot{}\">", c.wide ? " all-sizes" : "");
+    struct Size {
+      std::string_view name;
+      double width;
+    };
+    static constexpr std::array<Size, 4> kSizes{
+        {{"small", kSmallChart}, {"medium", kMediumChart}, {"broad", kBroadChart}, {"large", kLargeChart}}};
+    for (const auto& [size, width] : kSizes) {
+      if (width > kMediumChart && !c.wide) continue;
       std::string picture = svg(c, width, next_id());
       picture.insert(4, fmt::format(" class=\"{}\"", size));  // after "<svg"
       out_ += picture + "\n";

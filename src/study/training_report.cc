@@ -105,8 +105,7 @@ Table planned_beside_measured(const TrainingReport& report) {
       number_at(report.measured, "flops.train_per_step"), flops);
   row("Rate of work", NAN, number_at(report.measured, "flops_per_second"),
       [](double v) { return format_si(v, "FLOP/s"); });
-  row("Throughput", NAN, number_at(report.measured, "tokens_per_second"),
-      [](double v) { return format_si(v, "tokens/s"); });
+  row("Tokens a second", NAN, number_at(report.measured, "tokens_per_second"), count);
   table.caption =
       "Difference: measured less planned, over planned. Peak memory is resident memory beyond the program's own base.";
   return table;
@@ -138,7 +137,7 @@ ReportPage training_report_page(const TrainingReport& report) {
   page.subtitle = "A training run";
   if (!report.data.empty()) page.subtitle += " on " + report.data;
   if (std::isfinite(step)) page.subtitle += fmt::format(": {} steps", format_count(step));
-  if (std::isfinite(tokens)) page.subtitle += fmt::format(", {}", format_si(tokens, "tokens"));
+  if (std::isfinite(tokens)) page.subtitle += fmt::format(", {} tokens", format_si(tokens, ""));
 
   const double val_loss = curves.last("val_loss"), best = curves.best("val_loss");
   if (std::isfinite(val_loss)) {
@@ -147,13 +146,13 @@ ReportPage training_report_page(const TrainingReport& report) {
     page.figures.push_back({"Perplexity", format_number(std::exp(val_loss)), "on held-out text"});
   }
   if (const double loss = curves.last("loss"); std::isfinite(loss)) {
-    page.figures.push_back({"Training loss", fmt::format("{:.4f}", loss), "of the last step logged"});
+    page.figures.push_back({"Training loss", fmt::format("{:.4f}", loss), "at the last step"});
   }
   double parameters = number_at(report.measured, "parameters.total");
   if (std::isnan(parameters)) parameters = number_at(report.plan, "parameters.total");
   page.figures.push_back({"Parameters", format_si(parameters, ""), format_count(parameters)});
   page.figures.push_back(
-      {"Throughput", format_si(number_at(report.measured, "tokens_per_second"), ""), "tokens a second"});
+      {"Throughput", format_count(number_at(report.measured, "tokens_per_second")), "tokens a second"});
   if (const double seconds = number_at(report.measured, "seconds"); std::isfinite(seconds)) {
     page.figures.push_back({"Time", format_duration(seconds)});
   }
@@ -162,7 +161,7 @@ ReportPage training_report_page(const TrainingReport& report) {
   loss.series.push_back(curves.series("Training", "loss"));
   if (Series held_out = curves.series("Validation", "val_loss"); !held_out.x.empty())
     loss.series.push_back(std::move(held_out));
-  LineChart rate = one_line("Learning rate", curves.x(), {"", false, true}, curves.series("Learning rate", "lr"));
+  LineChart rate = one_line("Learning rate", curves.x(), {"Rate", false, true}, curves.series("Learning rate", "lr"));
   LineChart speed = one_line("Throughput", curves.x(), {"Tokens a second", false, true},
                              curves.series("Tokens a second", "tokens_per_second"));
   Section training{"Training", {}};

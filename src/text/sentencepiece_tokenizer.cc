@@ -450,10 +450,13 @@ std::unique_ptr<Tokenizer> train_bpe(std::span<const std::string_view> texts, co
   std::string serialized;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &parts, &serialized);
   if (!status.ok()) {
-    throw InputError(
-        "vocabulary",
-        std::to_string(options.vocab_size) + " pieces cannot be learnt from this text (" + status.message() + ")",
-        "choose another size, give more text, or use the byte-level tokenizer");
+    // "file(line) [condition] explanation": only the last part is for people.
+    std::string why = status.message();
+    if (const size_t bracket = why.rfind("] "); bracket != std::string::npos) why.erase(0, bracket + 2);
+    if (why.empty()) why = "there is too little of it";
+    throw InputError("vocabulary",
+                     std::to_string(options.vocab_size) + " pieces cannot be learnt from this text: " + why,
+                     "choose another size, give more text, or use the byte-level tokenizer");
   }
   return std::make_unique<SentencepieceTokenizer>(std::move(serialized), "the trained vocabulary", false);
 }

@@ -247,7 +247,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
   hooks.note = say;
   hooks.stop = &stop_requested;
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
-  const LoopResult r = run_training(model, pool, corpus, *tokenizer, o.config, o.out, run_record, resume, flops_per_token, hooks);
+  const LoopResult r = run_training(model, pool, corpus, o.config, o.out, run_record, resume, flops_per_token, hooks);
   const int64_t peak = std::max<int64_t>(0, peak_resident_bytes() - base);
 
   const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));

@@ -45,7 +45,7 @@ Batch Sampler::batch(uint64_t index) const {
   // A document may be nothing but its eos; a batch of only such ones still has a column.
   out.length = std::max<int64_t>(out.length, 1);
   out.tokens.assign(static_cast<size_t>(out.sequences * out.length), split_.pad());
-  out.targets.assign(out.tokens.size(), kIgnored);
+  out.targets.assign(out.tokens.size(), kIgnoredTarget);
   for (size_t r = 0; r < rows.size(); ++r) {
     const size_t at = r * static_cast<size_t>(out.length);
     const int64_t inputs = rows[r].tokens - 1;

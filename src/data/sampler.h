@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "data/corpus.h"
+#include "kernels/cross_entropy.h"
 
 namespace transept {
-
-inline constexpr int32_t kIgnored = -1;  // a target that takes no loss and no count
 
 struct Batch {
   int64_t sequences = 0, length = 0;
   std::vector<int32_t> tokens;   // [sequences, length]
-  std::vector<int32_t> targets;  // [sequences, length]: the next token, kIgnored where there is none
-  int64_t target_count = 0;      // targets that are not kIgnored
+  std::vector<int32_t> targets;  // [sequences, length]: the next token, kIgnoredTarget where there is none
+  int64_t target_count = 0;      // targets that are not kIgnoredTarget
 };
 
 // kStream: an epoch visits every window of context + 1 tokens once, in a pseudo-random order; neighbouring windows

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "base/json.h"
 #include "nn/model.h"

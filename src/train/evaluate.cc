@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/problem.h"
+#include "kernels/cross_entropy.h"
 
 namespace transept {
 namespace {

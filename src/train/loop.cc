@@ -136,7 +136,7 @@ double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus
   return median(seconds);
 }
 
-LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Tokenizer& tokenizer, const TrainConfig& config,
+LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
                         const std::filesystem::path& run_folder, const Json& run, const std::optional<FoundCheckpoint>& resume,
                         double flops_per_token, const LoopHooks& hooks) {
   const auto note = [&](std::string line) {

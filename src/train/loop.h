@@ -85,7 +85,7 @@ struct LoopResult {
 
 // Trains `model` (initialized or just loaded) in `run_folder`: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/. `run` is what the checkpoint records
 // beside the configuration; with `resume`, weights and moments come from there. `flops_per_token` (training, forward and backward) makes FLOP/s of tokens/s.
-LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Tokenizer& tokenizer, const TrainConfig& config,
+LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
                         const std::filesystem::path& run_folder, const Json& run, const std::optional<FoundCheckpoint>& resume,
                         double flops_per_token, const LoopHooks& hooks);
 

@@ -35,9 +35,9 @@ Batch Sampler::batch(uint64_t index) const {
     if (split_.unit() == Unit::kLines) {
       rows.push_back({split_.document_begin(unit), std::min(split_.document_tokens(unit), context_ + 1)});
     } else {
-      const int64_t spare = split_.tokens() - 1 - units_ * context_;  // tokens that no window of phase 0 reaches
-      const int64_t phase =
-          static_cast<int64_t>(phases.below(epoch, static_cast<uint64_t>(std::min(context_, spare + 1))));
+      // Any place from which all windows fit, so that the ends of the text have their turn as well.
+      const uint64_t phases_that_fit = static_cast<uint64_t>(split_.tokens() - units_ * context_);
+      const int64_t phase = static_cast<int64_t>(phases.below(epoch, phases_that_fit));
       rows.push_back({phase + unit * context_, context_ + 1});
     }
     out.length = std::max(out.length, rows.back().tokens - 1);

@@ -33,6 +33,7 @@ struct LayerSpec {
 // Scalars at the top of the JSON document; the layer groups stand beside them in ArchSpec.
 struct ArchSpec {
   std::string name = "unnamed";
+  std::string description;  // one line for a listing
   Topology topology = Topology::kDecoder;
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
@@ -47,6 +48,7 @@ struct ArchSpec {
   template <class V>
   void fields(V& v) {
     v("name", name, Any{}, "free text");
+    v("description", description, Any{}, "one line of free text for a listing");
     v("topology", topology, Any{}, "which stacks the model has");
     v("vocab_size", vocab_size, Between{2, 16777216}, "rows of the embedding table");
     v("hidden_size", hidden_size, Between{1, 1048576}, "width of the residual stream");

@@ -38,7 +38,8 @@ class ParamList {
     part_ = part;
     layer_ = layer;
   }
-  const std::vector<ParamDecl>& decls() const { return decls_; }
+  const std::vector<ParamDecl>& decls() const& { return decls_; }
+  std::vector<ParamDecl> decls() && { return std::move(decls_); }  // so that a loop over spec.declare().decls() holds what it walks
 
  private:
   std::vector<ParamDecl> decls_;

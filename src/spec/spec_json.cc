@@ -1,0 +1,572 @@
+// Spec documents: reading with every problem reported at once, and writing back.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "spec/arch_spec.h"
+#include "spec/extends.h"
+#include "spec/groups.h"
+#include "spec/keys.h"
+#include "spec/nearest.h"
+#include "spec/presets.h"
+#include "spec/range.h"
+#include "spec/text.h"
+
+namespace transept {
+namespace {
+
+constexpr size_t kMaxProblems = 64;  // shown; a person mends the first ones first
+constexpr size_t kMaxKeys = 256;     // in one object: lookups in ordered objects are linear
+constexpr size_t kMaxText = 256;     // bytes of a key or of a string inside a group; longer ones are certainly wrong
+
+// Problems without repeats: a group shared by many layers is read once for each of them.
+class Findings {
+ public:
+  explicit Findings(std::string where) : where_(std::move(where)) {}
+
+  void add(const std::string& path, std::string what, std::string mend) {
+    if (!seen_.emplace(path, what).second) return;
+    if (problems_.size() < kMaxProblems) {
+      problems_.push_back({place(path), std::move(what), std::move(mend)});
+    } else {
+      ++more_;
+    }
+  }
+  bool empty() const { return problems_.empty(); }
+  void throw_if_any() {
+    if (more_ > 0) problems_.push_back({where_, std::to_string(more_) + " more problems", "mend the ones above first"});
+    transept::throw_if_any(std::move(problems_));
+  }
+
+ private:
+  std::string place(const std::string& path) const {
+    if (path.empty()) return where_;
+    return where_.empty() ? path : where_ + ": " + path;
+  }
+
+  std::string where_;
+  Problems problems_;
+  std::set<std::pair<std::string, std::string>> seen_;
+  size_t more_ = 0;
+};
+
+// An object of the document with the place of each of its keys. In a merged group, keys that the layer gives stand at `over_path`.
+struct Source {
+  const Json& object;
+  std::string path;
+  const Json* over = nullptr;
+  std::string over_path = {};
+
+  std::string at(std::string_view key) const {
+    const std::string& base = over != nullptr && over->contains(key) ? over_path : path;
+    return (base.empty() ? "" : base + ".") + printable(key);
+  }
+};
+
+std::string short_number(double x) { return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump(); }
+
+std::string describe_range(const Range& r) {
+  const std::string low = (r.low_open ? "above " : "at least ") + short_number(r.low);
+  return low + " and " + (r.high_open ? "below " : "at most ") + short_number(r.high);
+}
+
+// Whole numbers however written: 384, 384.0 and 3.84e2 are the same number to JSON (and to its schema). Beyond 2^53 a double is no exact integer.
+std::optional<int64_t> whole_number(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const uint64_t u = value.get<uint64_t>();
+    if (u > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+    return static_cast<int64_t>(u);
+  }
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number_float()) {
+    const double d = value.get<double>();
+    if (std::isfinite(d) && d == std::floor(d) && std::abs(d) <= static_cast<double>(int64_t{1} << 53)) return static_cast<int64_t>(d);
+  }
+  return std::nullopt;
+}
+
+// Reads the fields of a struct. Keeps the names it was asked for, so that the rest are unknown, and the ones that were bad, so that later
+// checks do not complain of their stand-ins.
+class ReadFields {
+ public:
+  // With `required`, a field whose default is not allowed must be given.
+  ReadFields(const Source& source, bool required, Findings& findings) : source_(source), required_(required), findings_(findings) {}
+
+  template <class T, class C>
+  void operator()(std::string_view key, T& member, C constraint, std::string_view help) {
+    known_.emplace_back(key);
+    const auto found = source_.object.find(key);
+    if (found != source_.object.end()) {
+      if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
+        bad_.insert(std::string(key));
+        findings_.add(source_.at(key), "got " + describe_json(*found), "allowed: " + allowed);
+      }
+      return;
+    }
+    if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
+      const Range range = range_for<T>(constraint);
+      if (range.holds(static_cast<double>(member))) return;
+      bad_.insert(std::string(key));
+      if (required_) {
+        const std::string type = std::is_same_v<T, int64_t> ? "an integer, " : "a number, ";
+        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")", "allowed: " + type + describe_range(range));
+      }
+    }
+  }
+
+  void know(std::string_view key) { known_.emplace_back(key); }
+  bool good(std::string_view key) const { return !bad_.contains(key); }
+
+  // `elsewhere`: what to say of keys that other kinds have.
+  template <class Elsewhere>
+  void refuse_unknown(const Elsewhere& elsewhere) {
+    for (const auto& [key, value] : source_.object.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      std::string mend = elsewhere(key);
+      if (mend.empty()) {
+        const std::string near = nearest_name(key, known_);
+        mend = near.empty() ? "known here: " + join(known_) : "did you mean " + in_quotes(near) + "?";
+      }
+      findings_.add(source_.at(key), "is no known key", mend);
+    }
+  }
+
+ private:
+  // The allowed values when `value` is none of them.
+  template <class C>
+  static std::string read(const Json& value, bool& member, C) {
+    if (!value.is_boolean()) return "true or false";
+    member = value.get<bool>();
+    return {};
+  }
+  template <class C>
+  static std::string read(const Json& value, std::string& member, C) {
+    if (!value.is_string()) return "a string";
+    try {
+      (void)value.dump();  // refuses what is not UTF-8 and could not be written back
+    } catch (const Json::type_error&) {
+      return "a string in UTF-8";
+    }
+    member = value.get<std::string>();
+    return {};
+  }
+  template <class C>
+  static std::string read(const Json& value, int64_t& member, C constraint) {
+    const Range range = range_for<int64_t>(constraint);
+    const std::optional<int64_t> n = whole_number(value);
+    if (!n || !range.holds(static_cast<double>(*n))) return "an integer, " + describe_range(range);
+    member = *n;
+    return {};
+  }
+  template <class C>
+  static std::string read(const Json& value, double& member, C constraint) {
+    const Range range = range_for<double>(constraint);
+    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
+    member = value.get<double>();
+    return {};
+  }
+  template <class E, class C>
+    requires std::is_enum_v<E>
+  static std::string read(const Json& value, E& member, C) {
+    const auto& names = EnumNames<E>::kNames;
+    std::string allowed;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (value.is_string() && value.get_ref<const std::string&>() == names[i]) {
+        member = static_cast<E>(i);
+        return {};
+      }
+      allowed += (i == 0 ? "" : ", ") + in_quotes(names[i]);
+    }
+    return allowed;
+  }
+
+  const Source& source_;
+  bool required_;
+  Findings& findings_;
+  std::vector<std::string> known_;
+  std::set<std::string, std::less<>> bad_;
+};
+
+template <class G>
+std::string kinds_with_key(std::string_view key) {
+  std::string kinds;
+  if constexpr (GroupWithKinds<G>) {
+    for_each_kind<G>([&](G group) {
+      bool has = false;
+      auto look = [&](std::string_view k, auto&, auto, std::string_view) { has = has || k == key; };
+      visit_group(group, look);
+      if (has) kinds += (kinds.empty() ? "" : ", ") + in_quotes(kind_name(group.spec));
+    });
+  }
+  return kinds;
+}
+
+template <class G>
+struct GroupRead {
+  G group;
+  std::set<std::string> bad;  // keys whose member is a stand-in
+  bool good(const std::string& key) const { return !bad.contains(key); }
+};
+
+// Reads one group. `required`: whether missing keys are problems here.
+template <class G>
+GroupRead<G> read_group(const Source& source, bool required, Findings& findings) {
+  GroupRead<G> result;
+  G& group = result.group;
+  if constexpr (GroupWithKinds<G>) {
+    if (const auto found = source.object.find("kind"); found != source.object.end()) {
+      const auto kind = found->is_string() ? G::KindList::make(found->template get<std::string>()) : std::nullopt;
+      if (!kind) {
+        std::string allowed;
+        for (const std::string_view name : G::KindList::kNames) allowed += (allowed.empty() ? "" : ", ") + in_quotes(name);
+        findings.add(source.at("kind"), "got " + describe_json(*found), "allowed: " + allowed);
+        result.bad.insert("kind");
+        return result;  // which keys belong here depends on the kind
+      }
+      group.spec = *kind;
+    }
+  }
+  ReadFields reader(source, required, findings);
+  if constexpr (GroupWithKinds<G>) reader.know("kind");
+  visit_group(group, reader);
+  reader.refuse_unknown([](std::string_view key) {
+    const std::string kinds = kinds_with_key<G>(key);
+    return kinds.empty() ? "" : "it is a key of the kind " + kinds;
+  });
+  auto collect = [&](std::string_view key, auto&, auto, std::string_view) {
+    if (!reader.good(key)) result.bad.insert(std::string(key));
+  };
+  visit_group(group, collect);
+  return result;
+}
+
+std::string divisors(int64_t n) {
+  constexpr int64_t kListed = 4096;  // no list of the divisors of 2^30
+  std::string s;
+  for (int64_t d = 1; d <= std::min(n, kListed); ++d) {
+    if (n % d == 0) s += (s.empty() ? "" : ", ") + std::to_string(d);
+  }
+  return s;
+}
+
+// Derived values of a layer's attention, and the conditions that join several keys. `hidden_size` is 0 when it is not known.
+struct ResolveAttention {
+  const Source& source;
+  const std::set<std::string>& bad;
+  int64_t hidden_size;
+  bool rotary;
+  Findings& findings;
+
+  void operator()(GqaSpec& a) const {
+    const auto good = [&](const char* key) { return !bad.contains(key); };
+    const bool heads_good = good("num_attention_heads");
+    bool dim_good = good("head_dim");
+    if (heads_good && good("num_key_value_heads")) {
+      if (a.num_key_value_heads == 0) a.num_key_value_heads = a.num_attention_heads;
+      if (a.num_attention_heads % a.num_key_value_heads != 0) {
+        findings.add(source.at("num_key_value_heads"),
+                     std::to_string(a.num_key_value_heads) + " does not divide num_attention_heads = " + std::to_string(a.num_attention_heads),
+                     "allowed: " + divisors(a.num_attention_heads));
+      }
+    }
+    if (dim_good && a.head_dim == 0) {
+      dim_good = heads_good && hidden_size > 0;
+      if (dim_good && hidden_size % a.num_attention_heads != 0) {
+        findings.add(source.at("num_attention_heads"),
+                     std::to_string(a.num_attention_heads) + " does not divide hidden_size = " + std::to_string(hidden_size),
+                     "give head_dim, or a divisor of hidden_size");
+        dim_good = false;
+      }
+      if (dim_good) a.head_dim = hidden_size / a.num_attention_heads;
+    }
+    if (dim_good && rotary && a.head_dim % 2 != 0) {
+      findings.add(source.at("head_dim"), std::to_string(a.head_dim) + " is odd, and rope rotates pairs of elements",
+                   "give an even head_dim, or another position kind");
+    }
+    if (dim_good && heads_good && good("num_key_value_heads") && a.qkv_width() > kMaxInteger) {
+      findings.add(source.at("num_attention_heads"), "queries, keys and values are " + std::to_string(a.qkv_width()) + " wide",
+                   "allowed: at most " + std::to_string(kMaxInteger) + " together");
+    }
+  }
+};
+
+class SpecReader {
+ public:
+  explicit SpecReader(const std::string& where) : where_(where), findings_(where) {}
+
+  ArchSpec read(const Json& document) {
+    Json whole = bounded(document, "");
+    if (whole.contains("extends")) {
+      Problems problems;
+      const PresetLookup find = [](std::string_view name) -> std::optional<Json> {
+        if (!is_preset(name)) return std::nullopt;
+        return preset_document(name);
+      };
+      whole = expand_extends(whole, find, preset_names(), "extends", problems);
+      for (Problem& p : problems) findings_.add(p.where, std::move(p.what), std::move(p.mend));
+    }
+    read_top(whole);
+    read_layers(whole);
+    if (findings_.empty()) check_size();
+    findings_.throw_if_any();
+    return std::move(spec_);
+  }
+
+ private:
+  // The object at `path`, or an empty one with a problem noted.
+  Json bounded(const Json& value, const std::string& path) {
+    if (!value.is_object()) {
+      findings_.add(path, "got " + describe_json(value), "allowed: an object");
+    } else if (value.size() > kMaxKeys) {
+      findings_.add(path, "has " + std::to_string(value.size()) + " keys", "allowed: at most " + std::to_string(kMaxKeys));
+    } else {
+      return value;
+    }
+    return Json::object();
+  }
+
+  // A group's object without anything large: groups are copied for every layer. What is cut is still of the type that it was, so that
+  // the reader refuses it in the same words.
+  Json bounded_group(const Json& value, const std::string& path) {
+    Json group = Json::object();
+    const Json whole = bounded(value, path);
+    for (const auto& [key, member] : whole.items()) {
+      if (key.size() > kMaxText) {
+        findings_.add(path + "." + printable(key), "is no known key", "remove it");
+      } else if (member.is_string()) {
+        group[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
+      } else {
+        group[key] = member.is_structured() ? Json(member.type()) : member;
+      }
+    }
+    return group;
+  }
+
+  void read_top(const Json& whole) {
+    const Source source{whole, ""};
+    ReadFields reader(source, true, findings_);
+    for (const StructureKey& k : kDocumentKeys) reader.know(k.key);
+    for (const GroupRule& rule : group_rules()) reader.know(rule.key);
+    spec_.fields(reader);
+    reader.refuse_unknown([](std::string_view key) {
+      if (key == kRepeatKey.key) return std::string("it belongs into an entry of layers");
+      std::string group;
+      const auto look_in = [&]<class G>(G) {
+        if (!kinds_with_key<G>(key).empty()) group = G::kKey;
+      };
+      look_in(NormGroup{});
+      look_in(PositionGroup{});
+      look_in(AttentionGroup{});
+      FfnGroup ffn;
+      auto look = [&](std::string_view k, auto&, auto, std::string_view) { group = k == key ? std::string(FfnGroup::kKey) : group; };
+      visit_group(ffn, look);
+      return group.empty() ? std::string() : "it belongs into the group " + in_quotes(group);
+    });
+    if (whole.contains("$schema") && !whole["$schema"].is_string()) {
+      findings_.add("$schema", "got " + describe_json(whole["$schema"]), "allowed: a string");
+    }
+    for (const GroupRule& rule : group_rules()) {
+      groups_[std::string(rule.key)] = whole.contains(rule.key) ? bounded_group(whole[std::string(rule.key)], std::string(rule.key)) : Json::object();
+    }
+    hidden_size_ = reader.good("hidden_size") ? spec_.hidden_size : 0;
+    // Keys that every layer overrides are never used, and wrong all the same.
+    spec_.final_norm = read_base<NormGroup>().group.spec;
+    spec_.position = read_base<PositionGroup>().group.spec;
+    read_base<AttentionGroup>();
+    read_base<FfnGroup>();
+  }
+
+  template <class G>
+  GroupRead<G> read_base() {
+    return read_group<G>(Source{groups_[std::string(G::kKey)], std::string(G::kKey)}, false, findings_);
+  }
+
+  void read_layers(const Json& whole) {
+    const bool listed = whole.contains("layers"), counted = whole.contains("num_hidden_layers");
+    if (listed == counted) {
+      findings_.add(listed ? "num_hidden_layers" : "layers", listed ? "stands beside layers" : "is missing, and so is num_hidden_layers",
+                    "give one of the two");
+    }
+    if (listed) return read_list(whole["layers"]);
+    int64_t count = 1;  // one layer is read even when the count is missing, to find what is wrong with its groups
+    if (counted) count = read_count(whole["num_hidden_layers"], "num_hidden_layers");
+    add_layers(Json::object(), "layers[0]", count);
+  }
+
+  void read_list(const Json& list) {
+    if (!list.is_array() || list.empty() || list.size() > static_cast<size_t>(kMaxLayers)) {
+      findings_.add("layers", list.is_array() ? "has " + std::to_string(list.size()) + " entries" : "got " + describe_json(list),
+                    "allowed: a list of 1 to " + std::to_string(kMaxLayers) + " objects");
+      return;
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string path = "layers[" + std::to_string(i) + "]";
+      const Json entry = bounded(list[i], path);
+      const Source source{entry, path};
+      ReadFields reader(source, true, findings_);
+      for (const std::string_view key : {kRepeatKey.key, NormGroup::kKey, AttentionGroup::kKey, FfnGroup::kKey}) reader.know(key);
+      reader.refuse_unknown([](std::string_view key) {
+        return std::string(key == PositionGroup::kKey ? "it is one for the whole model: give it outside of layers" : "");
+      });
+      const int64_t repeat = entry.contains("repeat") ? read_count(entry["repeat"], path + ".repeat") : 1;
+      add_layers(entry, path, repeat);
+    }
+  }
+
+  int64_t read_count(const Json& value, const std::string& path) {
+    const std::optional<int64_t> n = whole_number(value);
+    if (n && *n >= 1 && *n <= kMaxLayers) return *n;
+    findings_.add(path, "got " + describe_json(value), "allowed: an integer, at least 1 and at most " + std::to_string(kMaxLayers));
+    return 1;
+  }
+
+  template <class G>
+  GroupRead<G> read_layer_group(const Json& entry, const std::string& path, const auto& then) {
+    const std::string key(G::kKey);
+    const Json& base = groups_[key];
+    if (!entry.contains(key)) {
+      const Source source{base, key};
+      GroupRead<G> read = read_group<G>(source, true, findings_);
+      then(read, source);
+      return read;
+    }
+    const Json over = bounded_group(entry[key], path + "." + key);
+    const auto rule = std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
+    const Json merged = merge_group(*rule, base, over);
+    const Source source{merged, key, &over, path + "." + key};
+    GroupRead<G> read = read_group<G>(source, true, findings_);
+    then(read, source);
+    return read;
+  }
+
+  void add_layers(const Json& entry, const std::string& path, int64_t count) {
+    total_layers_ += count;
+    if (total_layers_ > kMaxLayers) {
+      findings_.add("layers", "more than " + std::to_string(kMaxLayers) + " layers in all", "allowed: at most " + std::to_string(kMaxLayers));
+      return;
+    }
+    const auto nothing = [](const auto&, const Source&) {};
+    const GroupRead<NormGroup> norm = read_layer_group<NormGroup>(entry, path, nothing);
+    const GroupRead<AttentionGroup> attention =
+        read_layer_group<AttentionGroup>(entry, path, [&](GroupRead<AttentionGroup>& read, const Source& source) {
+          if (!read.good("kind")) return;
+          const bool rotary = std::holds_alternative<RopePosition>(spec_.position);
+          std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
+        });
+    const GroupRead<FfnGroup> ffn = read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
+      if (read.good("kind") && read.good("intermediate_size") && read.group.spec.in_width() > kMaxInteger) {
+        findings_.add(source.at("intermediate_size"), "gate and up are " + std::to_string(read.group.spec.in_width()) + " wide",
+                      "allowed: at most " + std::to_string(kMaxInteger) + " together");
+      }
+    });
+    const LayerSpec layer{norm.group.spec, norm.group.placement, attention.group.spec, ffn.group.spec};
+    spec_.layers.insert(spec_.layers.end(), static_cast<size_t>(count), layer);
+  }
+
+  // Extents are at most 2^30 here, so that one parameter's elements fit; their sum need not.
+  void check_size() {
+    int64_t total = 0;
+    for (const ParamDecl& p : spec_.declare().decls()) {
+      int64_t elements = 1;
+      for (const int64_t extent : p.shape) elements *= extent;
+      if (__builtin_add_overflow(total, elements, &total) || total > kMaxParameters) {
+        findings_.add("", "the model has more than 2^53 parameters", "make it smaller");
+        return;
+      }
+    }
+  }
+
+  std::string where_;
+  Findings findings_;
+  ArchSpec spec_;
+  std::map<std::string, Json> groups_;
+  int64_t hidden_size_ = 0;  // 0: not known
+  int64_t total_layers_ = 0;
+};
+
+struct WriteFields {
+  Json& object;
+  template <class T, class C>
+  void operator()(std::string_view key, T& member, C, std::string_view) {
+    if constexpr (std::is_enum_v<T>) {
+      object[std::string(key)] = EnumNames<T>::kNames[static_cast<size_t>(member)];
+    } else {
+      object[std::string(key)] = member;
+    }
+  }
+};
+
+template <class G>
+Json write_group(G group) {
+  Json object = Json::object();
+  if constexpr (GroupWithKinds<G>) object["kind"] = kind_name(group.spec);
+  WriteFields writer{object};
+  visit_group(group, writer);
+  return object;
+}
+
+// What must stand in an override of `base` so that the merge is `group`; both hold every key of their kind.
+Json difference(const Json& base, const Json& group) {
+  if (base.contains("kind") && base["kind"] != group["kind"]) return group;
+  Json changed = Json::object();
+  for (const auto& [key, value] : group.items()) {
+    if (!base.contains(key) || base[key] != value) changed[key] = value;
+  }
+  return changed;
+}
+
+}  // namespace
+
+ArchSpec spec_from_json(const Json& document, const std::string& where) { return SpecReader(where).read(document); }
+
+Json spec_to_json(const ArchSpec& spec) {
+  Json document = Json::object();
+  ArchSpec scalars = spec;
+  WriteFields writer{document};
+  scalars.fields(writer);
+  if (spec.description.empty()) document.erase("description");
+  const LayerSpec first = spec.layers.empty() ? LayerSpec{} : spec.layers.front();
+  const std::array<Json, 3> base{write_group(NormGroup{spec.final_norm, first.placement}), write_group(AttentionGroup{first.attention}),
+                                 write_group(FfnGroup{first.ffn})};
+  document["norm"] = base[0];
+  document["position"] = write_group(PositionGroup{spec.position});
+  document["attention"] = base[1];
+  document["ffn"] = base[2];
+
+  Json entries = Json::array();
+  for (const LayerSpec& layer : spec.layers) {
+    const std::array<Json, 3> groups{write_group(NormGroup{layer.norm, layer.placement}), write_group(AttentionGroup{layer.attention}),
+                                     write_group(FfnGroup{layer.ffn})};
+    Json entry = {{"repeat", 1}};
+    constexpr std::array<const char*, 3> kKeys{"norm", "attention", "ffn"};
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const Json changed = difference(base[i], groups[i]);
+      if (!changed.empty()) entry[kKeys[i]] = changed;
+    }
+    if (!entries.empty()) {
+      Json& last = entries.back();
+      const int64_t repeat = last["repeat"].get<int64_t>();
+      last["repeat"] = 1;
+      const bool same = last == entry;
+      last["repeat"] = same ? repeat + 1 : repeat;
+      if (same) continue;
+    }
+    entries.push_back(std::move(entry));
+  }
+  if (entries.size() == 1 && entries.front().size() == 1) {
+    document["num_hidden_layers"] = entries.front()["repeat"];
+  } else {
+    document["layers"] = std::move(entries);
+  }
+  return document;
+}
+
+}  // namespace transept

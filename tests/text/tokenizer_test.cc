@@ -1,0 +1,169 @@
+#include "text/tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "support/temp_folder.h"
+#include "support/throws.h"
+#include "text/random_text.h"
+#include "text/utf8.h"
+
+namespace transept {
+namespace {
+using ::testing::HasSubstr;
+using Ids = std::vector<int32_t>;
+
+TEST(ByteTokenizer, IdsAreTheBytes) {
+  const auto t = byte_tokenizer();
+  EXPECT_EQ(t->kind(), "byte");
+  EXPECT_EQ(t->vocab_size(), 259);
+  EXPECT_EQ(t->encode(std::string("a\0\xFF", 3), false), (Ids{'a', 0, 255}));
+  EXPECT_EQ(*t->bos(), 256);
+  EXPECT_EQ(*t->eos(), 257);
+  EXPECT_EQ(*t->pad(), 258);
+  EXPECT_FALSE(t->adds_bos());
+  EXPECT_EQ(t->piece('a'), "a");
+  EXPECT_EQ(t->piece(10), "<0x0A>");
+  EXPECT_EQ(t->piece(257), "<|eos|>");
+  EXPECT_TRUE(t->is_special(256) && t->is_special(258) && !t->is_special(255));
+}
+
+TEST(ByteTokenizer, SpecialsInsideATextOnlyWhenAskedFor) {
+  const auto t = byte_tokenizer();
+  EXPECT_EQ(t->encode("a<|eos|><|bos|>b<|eos|", true), (Ids{'a', 257, 256, 'b', '<', '|', 'e', 'o', 's', '|'}));
+  EXPECT_EQ(t->encode("<|pad|>", true), (Ids{258}));
+  EXPECT_EQ(t->encode("<|eos|>", false), (Ids{'<', '|', 'e', 'o', 's', '|', '>'}));
+  EXPECT_EQ(t->decode(Ids{'a', 257, 'b', 256, 258}), "ab");
+}
+
+TEST(ByteTokenizer, EveryStringOfBytesComesBack) {
+  const auto t = byte_tokenizer();
+  const CounterRng rng(1, Stream::kTest);
+  uint64_t draw = 0;
+  for (const std::string& text : awkward_texts()) EXPECT_EQ(t->decode(t->encode(text, false)), text);
+  for (int i = 0; i < 500; ++i) {
+    const std::string text = random_bytes(rng, draw, 50);
+    ASSERT_EQ(t->decode(t->encode(text, false)), text);
+  }
+}
+
+TEST(ByteTokenizer, IdsOutsideTheVocabularyAreRefused) {
+  const auto t = byte_tokenizer();
+  for (const int32_t id : {-1, 259, INT32_MAX, INT32_MIN}) {
+    EXPECT_THAT(input_error([&] { t->decode(Ids{id}); }), HasSubstr("outside the vocabulary of 259")) << id;
+    EXPECT_THAT(input_error([&] { t->piece(id); }), HasSubstr("outside the vocabulary")) << id;
+    EXPECT_THAT(input_error([&] { StreamDecoder(*t).push(id); }), HasSubstr("outside the vocabulary")) << id;
+  }
+}
+
+TEST(StreamDecoder, NeverHandsOutACutCharacter) {
+  const auto t = byte_tokenizer();
+  StreamDecoder stream(*t);
+  EXPECT_EQ(stream.push(0xE6), "");
+  EXPECT_EQ(stream.push(0x97), "");
+  EXPECT_EQ(stream.push(0xA5), "\xE6\x97\xA5");
+  EXPECT_EQ(stream.push('x'), "x");
+  EXPECT_EQ(stream.push(0xF0), "");
+  EXPECT_EQ(stream.push('y'), "\xEF\xBF\xBDy");
+  EXPECT_EQ(stream.push(0xF0), "");
+  EXPECT_EQ(stream.push(257), "");
+  EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(StreamDecoder, JoinedOutputsAreTheRepairedWhole) {
+  const auto t = byte_tokenizer();
+  const CounterRng rng(2, Stream::kTest);
+  uint64_t draw = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string text = i % 2 == 0 ? random_utf8(rng, draw, 20) : random_bytes(rng, draw, 40);
+    StreamDecoder stream(*t);
+    std::string joined;
+    for (const int32_t id : t->encode(text, false)) {
+      const std::string out = stream.push(id);
+      ASSERT_TRUE(is_utf8(out));
+      joined += out;
+    }
+    joined += stream.finish();
+    ASSERT_EQ(joined, repair_utf8(text));
+  }
+}
+
+TEST(LoadTokenizer, ASavedByteTokenizerIsRecognised) {
+  const TempFolder folder;
+  EXPECT_FALSE(has_tokenizer(folder.path()));
+  byte_tokenizer()->save(folder.path());
+  EXPECT_TRUE(has_tokenizer(folder.path()));
+  EXPECT_EQ(load_tokenizer(folder.path())->kind(), "byte");
+  EXPECT_EQ(load_tokenizer(folder / "tokenizer.json")->vocab_size(), 259);
+  // The form that Hugging Face's library reads.
+  const Json file = read_json(folder / "tokenizer.json");
+  EXPECT_EQ(file["model"]["vocab"]["A"], 65);
+  EXPECT_EQ(file["model"]["vocab"]["\xC4\xA0"], 32);  // U+0120 stands for the space, as in GPT-2
+  EXPECT_EQ(file["model"]["vocab"]["\xC4\x8A"], 10);  // U+010A for the line end
+  EXPECT_EQ(file["model"]["vocab"]["\xC4\x80"], 0);
+  EXPECT_EQ(file["model"]["vocab"]["\xC5\x83"], 0xAD);
+  EXPECT_EQ(read_json(folder / "tokenizer_config.json")["eos_token"], "<|eos|>");
+}
+
+TEST(LoadTokenizer, NothingThereOrNotOurs) {
+  const TempFolder folder;
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder.path()); }),
+              HasSubstr("holds neither tokenizer.model nor tokenizer.json"));
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder / "tokenizer.json"); }), HasSubstr("no such file"));
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder / "tokenizer.model"); }), HasSubstr("no such file"));
+  byte_tokenizer()->save(folder.path());
+  const Json good = read_json(folder / "tokenizer.json");
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json changed = good;
+    changed[Json::json_pointer(pointer)] = value;
+    folder.put("tokenizer.json", changed.dump());
+    return input_error([&] { load_tokenizer(folder.path()); });
+  };
+  ASSERT_EQ(refused("/version", "1.0"), "(no error)");
+  EXPECT_THAT(refused("/model/type", "Unigram"), HasSubstr("type BPE"));
+  EXPECT_THAT(refused("/model", 1), HasSubstr("type BPE"));
+  EXPECT_THAT(refused("/model/merges", {"a b"}), HasSubstr("merges"));
+  EXPECT_THAT(refused("/model/vocab/A", 66), HasSubstr("byte 65"));
+  EXPECT_THAT(refused("/model/vocab/A", "65"), HasSubstr("byte 65"));
+  EXPECT_THAT(refused("/model/vocab/AB", 300), HasSubstr("256 bytes"));
+  EXPECT_THAT(refused("/model/vocab", nullptr), HasSubstr("256 bytes"));
+  EXPECT_THAT(refused("/model/byte_fallback", true), HasSubstr("byte_fallback"));
+  EXPECT_THAT(refused("/pre_tokenizer/type", "Whitespace"), HasSubstr("pre-tokenizer"));
+  EXPECT_THAT(refused("/pre_tokenizer/add_prefix_space", true), HasSubstr("pre-tokenizer"));
+  EXPECT_THAT(refused("/decoder", nullptr), HasSubstr("decoder"));
+  EXPECT_THAT(refused("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer"));
+  EXPECT_THAT(refused("/added_tokens/0/id", 0), HasSubstr("<|bos|>"));
+  EXPECT_THAT(refused("/added_tokens", Json::array()), HasSubstr("added tokens"));
+  EXPECT_THAT(
+      (folder.put("tokenizer.json", std::string(2 << 20, ' ')), input_error([&] { load_tokenizer(folder.path()); })),
+      HasSubstr("more entries"));
+}
+
+TEST(LoadTokenizer, TruncatedAndMutatedJson) {
+  const TempFolder folder;
+  byte_tokenizer()->save(folder.path());
+  const std::string good = folder.get("tokenizer.json");
+  const auto load = [&](const std::string& bytes) {
+    folder.put("tokenizer.json", bytes);
+    load_tokenizer(folder.path());
+  };
+  for (size_t n = 0; n + 2 < good.size(); n += 7)
+    ASSERT_THAT(input_error([&] { load(good.substr(0, n)); }), HasSubstr("tokenizer.json")) << n;
+  const CounterRng rng(3, Stream::kTest);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    std::string bytes = good;
+    bytes[rng.below(2 * i, bytes.size())] = static_cast<char>(rng.below(2 * i + 1, 256));
+    ASSERT_TRUE(loads_or_refuses([&] { load(bytes); }));
+  }
+}
+
+TEST(Save, AFolderThatIsNotThere) {
+  const TempFolder folder;
+  EXPECT_THAT(environment_error([&] { byte_tokenizer()->save(folder / "none"); }), HasSubstr("cannot be written"));
+}
+
+}  // namespace
+}  // namespace transept

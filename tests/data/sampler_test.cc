@@ -142,7 +142,7 @@ TEST(LinesSampler, TargetsAreMaskedByPlaceNotById) {
   EXPECT_THAT(Ids(b.tokens.begin() + static_cast<long>(s), b.tokens.begin() + static_cast<long>(s) + 3),
               ElementsAre(5, 2, 2));
   EXPECT_THAT(Ids(b.targets.begin() + static_cast<long>(s), b.targets.begin() + static_cast<long>(s) + 3),
-              ElementsAre(2, kIgnored, kIgnored));
+              ElementsAre(2, kIgnoredTarget, kIgnoredTarget));
 }
 
 TEST(LinesSampler, EveryDocumentOnceAnEpochAndLongOnesAreCut) {

@@ -44,4 +44,7 @@ inline constexpr double kDoubleSum = 1e-13;
 // Activations at |x| >= 50, where each has met its asymptote: 50 sigmoid(-50) = 1e-20, and the like.
 inline constexpr double kVanishingTail = 1e-18;
 
+// Differences of a float32 loss along a step of 0.004: eps * loss / h is about 1e-4 beside slopes of 0.05 and more; kinks and curvature add up to a percent.
+inline constexpr double kFloatDifference = 0.02;
+
 }  // namespace transept::tolerance

@@ -1,0 +1,185 @@
+// Model folders: what is written is read back bit for bit, in the family's form or our own, and damaged folders are refused by name.
+#include "convert/model_folder.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "ckpt/safetensors.h"
+#include "spec/presets.h"
+#include "support/goldens.h"
+#include "support/temp_folder.h"
+
+namespace transept {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Json tiny(const char* text) {
+  Json document = parse_json(R"({"vocab_size": 40, "hidden_size": 24, "max_position_embeddings": 32, "num_hidden_layers": 2})", "tiny");
+  const Json groups = parse_json(text, "tiny");
+  if (groups.contains("layers")) document.erase("num_hidden_layers");
+  document.update(groups);
+  return document;
+}
+
+const char* const kLlama = R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 6},
+  "ffn": {"kind": "swiglu", "intermediate_size": 30}})";
+const char* const kGpt2 = R"({"norm": {"kind": "layernorm"}, "position": {"kind": "learned"}, "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true},
+  "ffn": {"kind": "gelu_tanh", "intermediate_size": 30, "bias": true}})";
+
+struct SavedCase {
+  const char* name;
+  const char* text;
+  const char* model_type;
+};
+
+class SavedModel : public ::testing::TestWithParam<SavedCase> {};
+
+TEST_P(SavedModel, ComesBackBitForBit) {
+  const ArchSpec spec = spec_from_json(tiny(GetParam().text), "test");
+  ThreadPool pool(1);
+  Model model(spec);
+  model.parameters().initialize(spec, 7, pool);
+  const TempFolder folder;
+  save_model(model, folder.path());
+  EXPECT_EQ(read_json(folder.path() / "config.json").at("model_type"), GetParam().model_type);
+  const auto again = load_model(folder.path());
+  ASSERT_EQ(again->parameters().entries().size(), model.parameters().entries().size());
+  for (const auto& e : model.parameters().entries()) {
+    const auto* other = again->parameters().find(e.decl.name);
+    ASSERT_NE(other, nullptr) << e.decl.name;
+    EXPECT_EQ(other->decl.shape, e.decl.shape);
+    const auto a = model.parameters().values(e), b = again->parameters().values(*other);
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << e.decl.name;
+  }
+  EXPECT_EQ(spec_to_json(again->spec()).at("attention"), spec_to_json(spec).at("attention"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, SavedModel,
+    ::testing::Values(SavedCase{"llama", kLlama, "llama"}, SavedCase{"gpt2", kGpt2, "gpt2"},
+                      SavedCase{"untied", R"({"tie_word_embeddings": false, "norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"},
+                        "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true}, "ffn": {"kind": "swiglu", "intermediate_size": 30, "bias": true}})", "llama"},
+                      SavedCase{"window", R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4, "sliding_window": 5},
+                        "ffn": {"kind": "swiglu", "intermediate_size": 30}})", "mistral"},
+                      SavedCase{"own", R"({"norm": {"kind": "layernorm", "bias": false, "placement": "post"}, "position": {"kind": "none"},
+                        "attention": {"num_attention_heads": 4}, "ffn": {"kind": "relu", "intermediate_size": 30}})", "transept"},
+                      SavedCase{"layers", R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4}, "ffn": {"kind": "swiglu", "intermediate_size": 30},
+                        "layers": [{"repeat": 1}, {"ffn": {"intermediate_size": 20}}]})", "transept"}),
+    [](const auto& c) { return std::string(c.param.name); });
+
+// A saved tiny LLaMA whose files a test then damages.
+class Damaged : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const ArchSpec spec = spec_from_json(tiny(kLlama), "test");
+    ThreadPool pool(1);
+    Model model(spec);
+    model.parameters().initialize(spec, 7, pool);
+    save_model(model, folder_.path());
+    config_ = read_json(folder_.path() / "config.json");
+  }
+  void set(const char* key, Json value) {
+    config_[key] = std::move(value);
+    write_file_atomic(folder_.path() / "config.json", config_.dump());
+  }
+  std::string refusal() {
+    try {
+      load_model(folder_.path());
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "nothing was refused";
+  }
+  // Writes the tensors again after `change`.
+  void rewrite(const std::function<void(std::vector<TensorToStore>&)>& change) {
+    std::vector<TensorToStore> tensors;
+    std::vector<std::vector<float>> values;
+    {
+      const SafetensorsCheckpoint checkpoint(folder_.path());
+      for (const StoredTensor* t : checkpoint.tensors()) {
+        values.emplace_back(static_cast<size_t>(t->elements()));
+        read_f32(*t, values.back(), t->name);
+        tensors.push_back({t->name, DType::kF32, t->shape, nullptr});
+      }
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) tensors[i].data = values[i].data();
+    change(tensors);
+    write_safetensors(folder_.path() / "model.safetensors", tensors);
+  }
+
+  TempFolder folder_;
+  Json config_;
+};
+
+TEST_F(Damaged, ConfigKeysThatWouldChangeTheNumbers) {
+  set("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
+  set("mystery_scale", 2.5);
+  set("hidden_act", "tanh");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("rope_scaling.rope_type"), HasSubstr("mystery_scale"), HasSubstr("hidden_act")));
+}
+
+TEST_F(Damaged, ConfigKeysThatDoNot) {
+  set("some_flag", false);
+  set("another", nullptr);
+  set("use_cache", true);
+  EXPECT_EQ(refusal(), "nothing was refused");
+}
+
+TEST_F(Damaged, MissingExtraAndMisshapenTensorsAreNamed) {
+  const std::vector<float> zeros(24, 0.f);
+  rewrite([&](std::vector<TensorToStore>& t) {
+    std::erase_if(t, [](const auto& x) { return x.name == "model.layers.1.mlp.up_proj.weight"; });
+    t.push_back({"model.layers.9.extra.weight", DType::kF32, {24}, zeros.data()});
+    for (auto& x : t) {
+      if (x.name == "model.norm.weight") x.shape = {4, 6};
+    }
+  });
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: is missing"), HasSubstr("model.layers.9.extra.weight"),
+                               HasSubstr("model.norm.weight: has shape [4, 6]; config.json asks for [24]")));
+}
+
+// B19: tied and absent, tied and redundant, untied and absent.
+TEST_F(Damaged, TheHeadAndTheTieFlag) {
+  std::vector<float> copy(40 * 24);
+  SafetensorsCheckpoint(folder_.path()).read_f32("model.embed_tokens.weight", copy);
+  rewrite([&](std::vector<TensorToStore>& t) { t.push_back({"lm_head.weight", DType::kF32, {40, 24}, copy.data()}); });
+  EXPECT_EQ(refusal(), "nothing was refused");
+  copy[5] += 1;
+  rewrite([&](std::vector<TensorToStore>& t) {
+    for (auto& x : t) {
+      if (x.name == "lm_head.weight") x.data = copy.data();
+    }
+  });
+  EXPECT_THAT(refusal(), HasSubstr("lm_head.weight: differs from the embedding"));
+  rewrite([](std::vector<TensorToStore>& t) { std::erase_if(t, [](const auto& x) { return x.name == "lm_head.weight"; }); });
+  set("tie_word_embeddings", false);
+  EXPECT_THAT(refusal(), HasSubstr("lm_head.weight: is missing"));
+}
+
+TEST_F(Damaged, ConfigsOfEverySillyKindAreRefused) {
+  for (const char* key : {"hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}) {
+    const Json good = config_.at(key);
+    for (const Json& bad : {Json(-1), Json(0), Json(1e300), Json("x"), Json(), Json(9000000000000000000ull), Json::array()}) {
+      set(key, bad);
+      EXPECT_THAT(refusal(), HasSubstr("config.json")) << key << " " << bad;
+    }
+    set(key, good);
+  }
+  set("model_type", "unheard-of");
+  EXPECT_THAT(refusal(), HasSubstr("unheard-of"));
+}
+
+TEST(ModelConfig, SaysWhyNoFamilyFits) {
+  std::string reason;
+  const Json config = model_config(preset("nanogpt-cpu"), &reason);
+  EXPECT_EQ(config.at("model_type"), "transept");
+  EXPECT_THAT(reason, AllOf(HasSubstr("llama: position is not rope"), HasSubstr("gpt2: ")));
+}
+
+}  // namespace
+}  // namespace transept

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <regex>
 #include <sstream>
 
 #include "page_checker.h"
@@ -32,12 +31,11 @@ struct Vertex {
   double x, y;
 };
 
+// Of a path made of M and L alone; a closing Z adds none.
 std::vector<Vertex> vertices(const std::string& path) {
   std::vector<Vertex> out;
-  static const std::regex kVertex("([ML])(-?[0-9.]+) (-?[0-9.]+)");
-  for (std::sregex_iterator i(path.begin(), path.end(), kVertex), end; i != end; ++i) {
-    out.push_back({(*i)[1].str()[0], std::stod((*i)[2]), std::stod((*i)[3])});
-  }
+  std::istringstream in(path);
+  for (Vertex v{}; in >> v.command && v.command != 'Z' && in >> v.x >> v.y;) out.push_back(v);
   return out;
 }
 

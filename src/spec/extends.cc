@@ -27,7 +27,8 @@ Json merge_documents(Json base, const Json& over) {
     base.erase("num_hidden_layers");
   }
   for (const auto& [key, value] : over.items()) {
-    const auto rule = std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
+    const auto rule =
+        std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
     const bool group = rule != group_rules().end() && base.contains(key);
     base[key] = group ? merge_group(*rule, base[key], value) : value;
   }
@@ -37,7 +38,8 @@ Json merge_documents(Json base, const Json& over) {
 }  // namespace
 
 const std::vector<GroupRule>& group_rules() {
-  static const std::vector<GroupRule> rules{rule_of<NormGroup>(), rule_of<PositionGroup>(), rule_of<AttentionGroup>(), rule_of<FfnGroup>()};
+  static const std::vector<GroupRule> rules{rule_of<NormGroup>(), rule_of<PositionGroup>(), rule_of<AttentionGroup>(),
+                                            rule_of<FfnGroup>()};
   return rules;
 }
 
@@ -55,8 +57,8 @@ Json merge_group(const GroupRule& rule, const Json& base, const Json& over) {
   return merged;
 }
 
-Json expand_extends(const Json& document, const PresetLookup& find, const std::vector<std::string>& preset_names, const std::string& where,
-                    Problems& problems) {
+Json expand_extends(const Json& document, const PresetLookup& find, const std::vector<std::string>& preset_names,
+                    const std::string& where, Problems& problems) {
   // Outermost first. The chain is as long as there are presets at most, since none may come twice.
   std::vector<Json> chain{document};
   std::vector<std::string> seen;

@@ -1,4 +1,5 @@
-// "extends" and layer overrides: how one document is laid over another. Pure work on documents; values are checked by the reader.
+// "extends" and layer overrides: how one document is laid over another. Pure work on documents; values are checked by
+// the reader.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,8 @@
 
 namespace transept {
 
-// What merging must know of a group: the kind that stands when none is named (empty: the group has no kinds with keys of their own), and the
-// keys that stay when the kind changes.
+// What merging must know of a group: the kind that stands when none is named (empty: the group has no kinds with keys
+// of their own), and the keys that stay when the kind changes.
 struct GroupRule {
   std::string_view key;
   std::string default_kind;
@@ -21,15 +22,16 @@ struct GroupRule {
 };
 const std::vector<GroupRule>& group_rules();
 
-// `over` laid over `base`, key by key. When `over` names another kind, the base's keys do not apply, save the kept ones.
-// What is no object is left for the reader to refuse.
+// `over` laid over `base`, key by key. When `over` names another kind, the base's keys do not apply, save the kept
+// ones. What is no object is left for the reader to refuse.
 Json merge_group(const GroupRule& rule, const Json& base, const Json& over);
 
 using PresetLookup = std::function<std::optional<Json>(std::string_view name)>;
 
-// The document with its chain of "extends" resolved, group by group; the extended document's name and description are not inherited.
-// Appends to problems when a name is no preset or the chain comes back on itself, and leaves that link out.
-Json expand_extends(const Json& document, const PresetLookup& find, const std::vector<std::string>& preset_names, const std::string& where,
-                    Problems& problems);
+// The document with its chain of "extends" resolved, group by group; the extended document's name and description are
+// not inherited. Appends to problems when a name is no preset or the chain comes back on itself, and leaves that link
+// out.
+Json expand_extends(const Json& document, const PresetLookup& find, const std::vector<std::string>& preset_names,
+                    const std::string& where, Problems& problems);
 
 }  // namespace transept

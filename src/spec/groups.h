@@ -1,5 +1,6 @@
-// The groups of a spec document: "norm", "position", "attention", "ffn". A group is a kind with that kind's keys, and keys that belong to the
-// group whatever its kind. `visit_group` walks all keys but "kind", which each reader, writer or schema treats by itself.
+// The groups of a spec document: "norm", "position", "attention", "ffn". A group is a kind with that kind's keys, and
+// keys that belong to the group whatever its kind. `visit_group` walks all keys but "kind", which each reader, writer
+// or schema treats by itself.
 #pragma once
 
 #include <concepts>

@@ -25,6 +25,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Whether the letters of `name` stand in `whole` in their order.
+bool is_shortening(std::string_view name, std::string_view whole) {
+  size_t matched = 0;
+  for (const char c : whole) matched += matched < name.size() && name[matched] == c ? 1 : 0;
+  return matched == name.size();
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
@@ -32,9 +39,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   std::string best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
-    // A name that is the start or the end of a known one ("heads" of "num_attention_heads") is a likelier slip than its length tells.
-    const bool part = name.size() >= 4 && (candidate.starts_with(name) || candidate.ends_with(name));
-    const size_t distance = part ? 2 : edit_distance(name, candidate);
+    // A shortened name ("heads", "num_kv_heads") is a likelier slip than the number of its missing letters tells.
+    const size_t distance = name.size() >= 4 && is_shortening(name, candidate) ? 2 : edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

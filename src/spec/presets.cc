@@ -27,8 +27,9 @@ Json preset_document(std::string_view name) {
   }
   const std::vector<std::string> names = preset_names();
   const std::string near = nearest_name(name, names);
-  throw InputError("preset", "none is named " + in_quotes(name),
-                   near.empty() ? "presets: " + join(names) : "did you mean " + in_quotes(near) + "? All: " + join(names));
+  throw InputError(
+      "preset", "none is named " + in_quotes(name),
+      near.empty() ? "presets: " + join(names) : "did you mean " + in_quotes(near) + "? All: " + join(names));
 }
 
 ArchSpec preset(std::string_view name) { return spec_from_json(preset_document(name), "preset " + std::string(name)); }

@@ -1,4 +1,5 @@
-// What a constraint of fields.h allows, as an interval. Reader, schema and error texts all work from this one form, so they agree.
+// What a constraint of fields.h allows, as an interval. Reader, schema and error texts all work from this one form, so
+// they agree.
 #pragma once
 
 #include <algorithm>

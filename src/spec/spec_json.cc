@@ -58,7 +58,8 @@ class Findings {
   size_t more_ = 0;
 };
 
-// An object of the document with the place of each of its keys. In a merged group, keys that the layer gives stand at `over_path`.
+// An object of the document with the place of each of its keys. In a merged group, keys that the layer gives stand at
+// `over_path`.
 struct Source {
   const Json& object;
   std::string path;
@@ -71,14 +72,17 @@ struct Source {
   }
 };
 
-std::string short_number(double x) { return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump(); }
+std::string short_number(double x) {
+  return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump();
+}
 
 std::string describe_range(const Range& r) {
   const std::string low = (r.low_open ? "above " : "at least ") + short_number(r.low);
   return low + " and " + (r.high_open ? "below " : "at most ") + short_number(r.high);
 }
 
-// Whole numbers however written: 384, 384.0 and 3.84e2 are the same number to JSON (and to its schema). Beyond 2^53 a double is no exact integer.
+// Whole numbers however written: 384, 384.0 and 3.84e2 are the same number to JSON (and to its schema). Beyond 2^53 a
+// double is no exact integer.
 std::optional<int64_t> whole_number(const Json& value) {
   if (value.is_number_unsigned()) {
     const uint64_t u = value.get<uint64_t>();
@@ -88,17 +92,19 @@ std::optional<int64_t> whole_number(const Json& value) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number_float()) {
     const double d = value.get<double>();
-    if (std::isfinite(d) && d == std::floor(d) && std::abs(d) <= static_cast<double>(int64_t{1} << 53)) return static_cast<int64_t>(d);
+    if (std::isfinite(d) && d == std::floor(d) && std::abs(d) <= static_cast<double>(int64_t{1} << 53))
+      return static_cast<int64_t>(d);
   }
   return std::nullopt;
 }
 
-// Reads the fields of a struct. Keeps the names it was asked for, so that the rest are unknown, and the ones that were bad, so that later
-// checks do not complain of their stand-ins.
+// Reads the fields of a struct. Keeps the names it was asked for, so that the rest are unknown, and the ones that were
+// bad, so that later checks do not complain of their stand-ins.
 class ReadFields {
  public:
   // With `required`, a field whose default is not allowed must be given.
-  ReadFields(const Source& source, bool required, Findings& findings) : source_(source), required_(required), findings_(findings) {}
+  ReadFields(const Source& source, bool required, Findings& findings)
+      : source_(source), required_(required), findings_(findings) {}
 
   template <class T, class C>
   void operator()(std::string_view key, T& member, C constraint, std::string_view help) {
@@ -117,7 +123,8 @@ class ReadFields {
       bad_.insert(std::string(key));
       if (required_) {
         const std::string type = std::is_same_v<T, int64_t> ? "an integer, " : "a number, ";
-        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")", "allowed: " + type + describe_range(range));
+        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
+                      "allowed: " + type + describe_range(range));
       }
     }
   }
@@ -226,7 +233,8 @@ GroupRead<G> read_group(const Source& source, bool required, Findings& findings)
       const auto kind = found->is_string() ? G::KindList::make(found->template get<std::string>()) : std::nullopt;
       if (!kind) {
         std::string allowed;
-        for (const std::string_view name : G::KindList::kNames) allowed += (allowed.empty() ? "" : ", ") + in_quotes(name);
+        for (const std::string_view name : G::KindList::kNames)
+          allowed += (allowed.empty() ? "" : ", ") + in_quotes(name);
         findings.add(source.at("kind"), "got " + describe_json(*found), "allowed: " + allowed);
         result.bad.insert("kind");
         return result;  // which keys belong here depends on the kind
@@ -257,7 +265,8 @@ std::string divisors(int64_t n) {
   return s;
 }
 
-// Derived values of a layer's attention, and the conditions that join several keys. `hidden_size` is 0 when it is not known.
+// Derived values of a layer's attention, and the conditions that join several keys. `hidden_size` is 0 when it is not
+// known.
 struct ResolveAttention {
   const Source& source;
   const std::set<std::string>& bad;
@@ -273,16 +282,18 @@ struct ResolveAttention {
       if (a.num_key_value_heads == 0) a.num_key_value_heads = a.num_attention_heads;
       if (a.num_attention_heads % a.num_key_value_heads != 0) {
         findings.add(source.at("num_key_value_heads"),
-                     std::to_string(a.num_key_value_heads) + " does not divide num_attention_heads = " + std::to_string(a.num_attention_heads),
+                     std::to_string(a.num_key_value_heads) +
+                         " does not divide num_attention_heads = " + std::to_string(a.num_attention_heads),
                      "allowed: " + divisors(a.num_attention_heads));
       }
     }
     if (dim_good && a.head_dim == 0) {
       dim_good = heads_good && hidden_size > 0;
       if (dim_good && hidden_size % a.num_attention_heads != 0) {
-        findings.add(source.at("num_attention_heads"),
-                     std::to_string(a.num_attention_heads) + " does not divide hidden_size = " + std::to_string(hidden_size),
-                     "give head_dim, or a divisor of hidden_size");
+        findings.add(
+            source.at("num_attention_heads"),
+            std::to_string(a.num_attention_heads) + " does not divide hidden_size = " + std::to_string(hidden_size),
+            "give head_dim, or a divisor of hidden_size");
         dim_good = false;
       }
       if (dim_good) a.head_dim = hidden_size / a.num_attention_heads;
@@ -292,7 +303,8 @@ struct ResolveAttention {
                    "give an even head_dim, or another position kind");
     }
     if (dim_good && heads_good && good("num_key_value_heads") && a.qkv_width() > kMaxInteger) {
-      findings.add(source.at("num_attention_heads"), "queries, keys and values are " + std::to_string(a.qkv_width()) + " wide",
+      findings.add(source.at("num_attention_heads"),
+                   "queries, keys and values are " + std::to_string(a.qkv_width()) + " wide",
                    "allowed: at most " + std::to_string(kMaxInteger) + " together");
     }
   }
@@ -326,15 +338,16 @@ class SpecReader {
     if (!value.is_object()) {
       findings_.add(path, "got " + describe_json(value), "allowed: an object");
     } else if (value.size() > kMaxKeys) {
-      findings_.add(path, "has " + std::to_string(value.size()) + " keys", "allowed: at most " + std::to_string(kMaxKeys));
+      findings_.add(path, "has " + std::to_string(value.size()) + " keys",
+                    "allowed: at most " + std::to_string(kMaxKeys));
     } else {
       return value;
     }
     return Json::object();
   }
 
-  // A group's object without anything large: groups are copied for every layer. What is cut is still of the type that it was, so that
-  // the reader refuses it in the same words.
+  // A group's object without anything large: groups are copied for every layer. What is cut is still of the type that
+  // it was, so that the reader refuses it in the same words.
   Json bounded_group(const Json& value, const std::string& path) {
     Json group = Json::object();
     const Json whole = bounded(value, path);
@@ -366,7 +379,9 @@ class SpecReader {
       look_in(PositionGroup{});
       look_in(AttentionGroup{});
       FfnGroup ffn;
-      auto look = [&](std::string_view k, auto&, auto, std::string_view) { group = k == key ? std::string(FfnGroup::kKey) : group; };
+      auto look = [&](std::string_view k, auto&, auto, std::string_view) {
+        group = k == key ? std::string(FfnGroup::kKey) : group;
+      };
       visit_group(ffn, look);
       return group.empty() ? std::string() : "it belongs into the group " + in_quotes(group);
     });
@@ -374,7 +389,9 @@ class SpecReader {
       findings_.add("$schema", "got " + describe_json(whole["$schema"]), "allowed: a string");
     }
     for (const GroupRule& rule : group_rules()) {
-      groups_[std::string(rule.key)] = whole.contains(rule.key) ? bounded_group(whole[std::string(rule.key)], std::string(rule.key)) : Json::object();
+      groups_[std::string(rule.key)] = whole.contains(rule.key)
+                                           ? bounded_group(whole[std::string(rule.key)], std::string(rule.key))
+                                           : Json::object();
     }
     hidden_size_ = reader.good("hidden_size") ? spec_.hidden_size : 0;
     // Keys that every layer overrides are never used, and wrong all the same.
@@ -392,8 +409,8 @@ class SpecReader {
   void read_layers(const Json& whole) {
     const bool listed = whole.contains("layers"), counted = whole.contains("num_hidden_layers");
     if (listed == counted) {
-      findings_.add(listed ? "num_hidden_layers" : "layers", listed ? "stands beside layers" : "is missing, and so is num_hidden_layers",
-                    "give one of the two");
+      findings_.add(listed ? "num_hidden_layers" : "layers",
+                    listed ? "stands beside layers" : "is missing, and so is num_hidden_layers", "give one of the two");
     }
     if (listed) return read_list(whole["layers"]);
     int64_t count = 1;  // one layer is read even when the count is missing, to find what is wrong with its groups
@@ -403,7 +420,8 @@ class SpecReader {
 
   void read_list(const Json& list) {
     if (!list.is_array() || list.empty() || list.size() > static_cast<size_t>(kMaxLayers)) {
-      findings_.add("layers", list.is_array() ? "has " + std::to_string(list.size()) + " entries" : "got " + describe_json(list),
+      findings_.add("layers",
+                    list.is_array() ? "has " + std::to_string(list.size()) + " entries" : "got " + describe_json(list),
                     "allowed: a list of 1 to " + std::to_string(kMaxLayers) + " objects");
       return;
     }
@@ -412,9 +430,11 @@ class SpecReader {
       const Json entry = bounded(list[i], path);
       const Source source{entry, path};
       ReadFields reader(source, true, findings_);
-      for (const std::string_view key : {kRepeatKey.key, NormGroup::kKey, AttentionGroup::kKey, FfnGroup::kKey}) reader.know(key);
+      for (const std::string_view key : {kRepeatKey.key, NormGroup::kKey, AttentionGroup::kKey, FfnGroup::kKey})
+        reader.know(key);
       reader.refuse_unknown([](std::string_view key) {
-        return std::string(key == PositionGroup::kKey ? "it is one for the whole model: give it outside of layers" : "");
+        return std::string(key == PositionGroup::kKey ? "it is one for the whole model: give it outside of layers"
+                                                      : "");
       });
       const int64_t repeat = entry.contains("repeat") ? read_count(entry["repeat"], path + ".repeat") : 1;
       add_layers(entry, path, repeat);
@@ -424,7 +444,8 @@ class SpecReader {
   int64_t read_count(const Json& value, const std::string& path) {
     const std::optional<int64_t> n = whole_number(value);
     if (n && *n >= 1 && *n <= kMaxLayers) return *n;
-    findings_.add(path, "got " + describe_json(value), "allowed: an integer, at least 1 and at most " + std::to_string(kMaxLayers));
+    findings_.add(path, "got " + describe_json(value),
+                  "allowed: an integer, at least 1 and at most " + std::to_string(kMaxLayers));
     return 1;
   }
 
@@ -439,7 +460,8 @@ class SpecReader {
       return read;
     }
     const Json over = bounded_group(entry[key], path + "." + key);
-    const auto rule = std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
+    const auto rule =
+        std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
     const Json merged = merge_group(*rule, base, over);
     const Source source{merged, key, &over, path + "." + key};
     GroupRead<G> read = read_group<G>(source, true, findings_);
@@ -450,7 +472,8 @@ class SpecReader {
   void add_layers(const Json& entry, const std::string& path, int64_t count) {
     total_layers_ += count;
     if (total_layers_ > kMaxLayers) {
-      findings_.add("layers", "more than " + std::to_string(kMaxLayers) + " layers in all", "allowed: at most " + std::to_string(kMaxLayers));
+      findings_.add("layers", "more than " + std::to_string(kMaxLayers) + " layers in all",
+                    "allowed: at most " + std::to_string(kMaxLayers));
       return;
     }
     const auto nothing = [](const auto&, const Source&) {};
@@ -461,12 +484,14 @@ class SpecReader {
           const bool rotary = std::holds_alternative<RopePosition>(spec_.position);
           std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
         });
-    const GroupRead<FfnGroup> ffn = read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
-      if (read.good("kind") && read.good("intermediate_size") && read.group.spec.in_width() > kMaxInteger) {
-        findings_.add(source.at("intermediate_size"), "gate and up are " + std::to_string(read.group.spec.in_width()) + " wide",
-                      "allowed: at most " + std::to_string(kMaxInteger) + " together");
-      }
-    });
+    const GroupRead<FfnGroup> ffn =
+        read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
+          if (read.good("kind") && read.good("intermediate_size") && read.group.spec.in_width() > kMaxInteger) {
+            findings_.add(source.at("intermediate_size"),
+                          "gate and up are " + std::to_string(read.group.spec.in_width()) + " wide",
+                          "allowed: at most " + std::to_string(kMaxInteger) + " together");
+          }
+        });
     const LayerSpec layer{norm.group.spec, norm.group.placement, attention.group.spec, ffn.group.spec};
     spec_.layers.insert(spec_.layers.end(), static_cast<size_t>(count), layer);
   }
@@ -534,8 +559,8 @@ Json spec_to_json(const ArchSpec& spec) {
   scalars.fields(writer);
   if (spec.description.empty()) document.erase("description");
   const LayerSpec first = spec.layers.empty() ? LayerSpec{} : spec.layers.front();
-  const std::array<Json, 3> base{write_group(NormGroup{spec.final_norm, first.placement}), write_group(AttentionGroup{first.attention}),
-                                 write_group(FfnGroup{first.ffn})};
+  const std::array<Json, 3> base{write_group(NormGroup{spec.final_norm, first.placement}),
+                                 write_group(AttentionGroup{first.attention}), write_group(FfnGroup{first.ffn})};
   document["norm"] = base[0];
   document["position"] = write_group(PositionGroup{spec.position});
   document["attention"] = base[1];
@@ -543,8 +568,8 @@ Json spec_to_json(const ArchSpec& spec) {
 
   Json entries = Json::array();
   for (const LayerSpec& layer : spec.layers) {
-    const std::array<Json, 3> groups{write_group(NormGroup{layer.norm, layer.placement}), write_group(AttentionGroup{layer.attention}),
-                                     write_group(FfnGroup{layer.ffn})};
+    const std::array<Json, 3> groups{write_group(NormGroup{layer.norm, layer.placement}),
+                                     write_group(AttentionGroup{layer.attention}), write_group(FfnGroup{layer.ffn})};
     Json entry = {{"repeat", 1}};
     constexpr std::array<const char*, 3> kKeys{"norm", "attention", "ffn"};
     for (size_t i = 0; i < groups.size(); ++i) {

@@ -1,5 +1,5 @@
-// The JSON Schema (draft 2020-12) of a spec document, made from the lists that the reader walks. It accepts all that the reader accepts; conditions
-// that join several numbers (divisibility, total size) are the reader's alone.
+// The JSON Schema (draft 2020-12) of a spec document, made from the lists that the reader walks. It accepts all that
+// the reader accepts; conditions that join several numbers (divisibility, total size) are the reader's alone.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,7 +45,9 @@ struct SchemaFields {
   }
 
   // Whole numbers without a decimal point.
-  static Json number(double x) { return std::abs(x) < 1e15 && x == std::floor(x) ? Json(static_cast<int64_t>(x)) : Json(x); }
+  static Json number(double x) {
+    return std::abs(x) < 1e15 && x == std::floor(x) ? Json(static_cast<int64_t>(x)) : Json(x);
+  }
 };
 
 Json object_of(Json properties) {
@@ -57,7 +59,8 @@ Json without_defaults(Json properties) {
   return properties;
 }
 
-// A group standing alone ("full") or laid over another ("override"), where an absent kind is the other's and nothing has a default.
+// A group standing alone ("full") or laid over another ("override"), where an absent kind is the other's and nothing
+// has a default.
 template <class G>
 Json group_schema(bool override) {
   if constexpr (GroupWithKinds<G>) {

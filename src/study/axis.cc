@@ -52,8 +52,8 @@ std::string label_of(double value, double step, double largest) {
 
 }  // namespace
 
-bool drawable(double value, bool log) {
-  return std::isfinite(value) && std::abs(value) < kLargest && (!log || value > 1 / kLargest);
+bool drawable(double value, bool log) {  // a comparison with NaN is false
+  return std::abs(value) < kLargest && (!log || value > 1 / kLargest);
 }
 
 Interval cover(const std::vector<double>& values, bool log) {

@@ -15,9 +15,8 @@
 namespace transept {
 namespace {
 
-constexpr double kFontSize = 12;  // as in the style sheet
-constexpr double kCharWidth =
-    6.7;  // of the average glyph of a system sans at that size; labels are placed by this estimate
+// Of the average glyph of a system sans at the style sheet's 12 px. Labels are placed by this estimate.
+constexpr double kCharWidth = 6.7;
 constexpr double kLegendRow = 20;
 constexpr double kTickGap = 8;
 constexpr size_t kAllMarkers = 40;  // a series of no more points shows each of them

@@ -2,9 +2,11 @@
 // must agree.
 #include "kernels/attention.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -158,12 +160,22 @@ class Sequence {
   std::vector<KvChunk> chunks_;
 };
 
+// Returns with every worker awake, so that the job that follows is really shared.
+void wake(ThreadPool& pool) {
+  std::atomic<int> arrived{0};
+  pool.run(pool.threads(), [&](int64_t, int) {
+    arrived.fetch_add(1);
+    while (arrived.load() < pool.threads()) std::this_thread::yield();
+  });
+}
+
 void run_forward(const std::vector<Sequence*>& batch, int threads = 1) {
   const AttentionShape shape = batch[0]->the_case().shape();
   std::vector<AttentionSequence> sequences;
   for (Sequence* s : batch) sequences.push_back(s->sequence());
   ThreadPool pool(threads);
   std::vector<float> workspace(static_cast<size_t>(threads * attention_forward_workspace(shape)), kNaN);
+  wake(pool);
   attention_forward(pool, shape, sequences, workspace.data());
 }
 
@@ -177,6 +189,7 @@ void run_backward(const std::vector<Sequence*>& batch, int threads = 1) {
   }
   ThreadPool pool(threads);
   std::vector<float> workspace(static_cast<size_t>(threads * attention_backward_workspace(shape, longest)), kNaN);
+  wake(pool);
   attention_backward(pool, shape, gradients, workspace.data());
 }
 
@@ -481,10 +494,11 @@ TEST(Attention, RowsWithoutKeysGiveZeros) {
   for (int64_t i = 0; i < 5 * s.q_width(); ++i) EXPECT_EQ(s.dq()[static_cast<size_t>(i)], 0);
 }
 
-// A ragged batch gives each sequence the bits it gets alone, on any number of threads.
+// A ragged batch gives each sequence the bits it gets alone, on any number of threads. The first sequence is long
+// enough that workers overlap: a shared workspace would show.
 TEST(Attention, BatchAndThreadsDoNotChangeABit) {
   std::vector<Case> cases;
-  for (const int64_t rows : {300, 1, 65, 0, 17, 3}) cases.push_back({6, 2, 20, rows, 70});
+  for (const int64_t rows : {1200, 300, 1, 65, 0, 17, 3}) cases.push_back({6, 2, 20, rows, 0});
   std::vector<Sequence> alone;
   for (size_t i = 0; i < cases.size(); ++i) alone.emplace_back(cases[i], i);
   for (Sequence& s : alone) {

@@ -145,6 +145,8 @@ TEST_F(TensorBoardTest, EventsDecode) {
   ASSERT_TRUE(loss && norm);
   ASSERT_EQ(loss->size(), 2u);
   EXPECT_EQ((*loss)[0].bytes, "train/loss");
+  EXPECT_EQ((*loss)[0].number, 1u);
+  EXPECT_EQ((*loss)[1].number, 2u);
   EXPECT_EQ((*loss)[1].type, 5u);
   EXPECT_EQ(from_bytes<float>((*loss)[1].bytes), 2.5f);
   EXPECT_TRUE(std::isinf(from_bytes<float>((*norm)[1].bytes)));

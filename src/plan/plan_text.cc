@@ -1,0 +1,113 @@
+// The plan as a table for a person.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "plan/plan.h"
+
+namespace transept {
+namespace {
+
+// 1234567 -> "1,234,567"
+std::string grouped(int64_t n) {
+  const std::string digits = std::to_string(n);
+  std::string s;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) s += ',';
+    s += digits[i];
+  }
+  return s;
+}
+
+std::string scaled(double x, double step, std::initializer_list<const char*> units) {
+  auto unit = units.begin();
+  while (x >= step && unit + 1 != units.end()) {
+    x /= step;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", x, unit == units.begin() ? 0 : 2, *unit);
+}
+
+std::string bytes(double x) { return scaled(x, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
+std::string bytes(int64_t x) { return bytes(static_cast<double>(x)); }
+std::string flops(double x) {
+  return scaled(x, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP", "YFLOP"});
+}
+
+class Table {
+ public:
+  void heading(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
+  void row(const std::string& label, const std::string& value, const std::string& note = {}) {
+    text_ += fmt::format("  {:<32}{:>22}{}{}\n", label, value, note.empty() ? "" : "  ", note);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::string to_text(const Plan& plan) {
+  Table t;
+  const Plan::Parameters& p = plan.parameters;
+  const auto share = [&](int64_t n) {
+    return fmt::format("{:.1f} %", 100.0 * static_cast<double>(n) / static_cast<double>(p.total));
+  };
+  t.heading(fmt::format("{}: context {}, batch {}, weights {}, cache {}", plan.name, plan.context, plan.batch,
+                        plan.dtype, plan.kv_dtype));
+
+  t.heading("Parameters");
+  t.row("total", grouped(p.total));
+  t.row("active a token", grouped(p.active));
+  t.row("without input embedding", grouped(p.active_without_input_embedding));
+  t.row("embedding", grouped(p.embedding), share(p.embedding));
+  if (p.position > 0) t.row("position", grouped(p.position), share(p.position));
+  t.row("attention", grouped(p.attention), share(p.attention));
+  t.row("feed-forward", grouped(p.ffn), share(p.ffn));
+  t.row("norms", grouped(p.norm), share(p.norm));
+  if (p.head > 0) t.row("head", grouped(p.head), share(p.head));
+  for (const Plan::LayerGroup& l : p.layers) {
+    const std::string label = l.count == 1 ? fmt::format("layer {}", l.first)
+                                           : fmt::format("layers {} to {}, each", l.first, l.first + l.count - 1);
+    const std::string note = l.cached_tokens < plan.context ? fmt::format("window of {}", l.cached_tokens) : "";
+    t.row(label, grouped(l.attention + l.ffn + l.norm), note);
+  }
+
+  t.heading("KV cache");
+  t.row("elements a token", grouped(plan.kv_cache.elements_per_token));
+  t.row("bytes a token", bytes(plan.kv_cache.bytes_per_token));
+  t.row("a sequence at the context", bytes(plan.kv_cache.bytes));
+  if (plan.batch > 1) t.row("the batch", bytes(plan.kv_cache.batch_bytes));
+
+  t.heading("FLOPs a token");
+  t.row("linear, forward", flops(static_cast<double>(plan.flops.linear_forward_per_token)));
+  t.row("attention, forward", flops(plan.flops.attention_forward_per_token), "causal, at the mean attended length");
+  t.row("training", flops(plan.flops.train_per_token), "3 x forward");
+  t.row("training, a step of the batch", flops(plan.flops.train_per_step));
+
+  const Plan::Memory& m = plan.memory;
+  t.heading("Memory");
+  t.row("weights", bytes(m.weights), plan.dtype);
+  t.row("gradients", bytes(m.gradients), "f32");
+  t.row("optimizer", bytes(m.optimizer), "AdamW, f32");
+  t.row("activations", bytes(m.activations), plan.recompute ? "recomputed in the backward pass" : "");
+  t.row("peak, training", bytes(m.peak_training), "weights in f32");
+  t.row("peak, inference", bytes(m.peak_inference));
+
+  t.heading("Compute-optimal training (20 tokens a parameter)");
+  t.row("tokens", grouped(plan.chinchilla.tokens));
+  t.row("FLOPs, 6 N D", fmt::format("{:.3g}", plan.chinchilla.train_flops));
+  t.row("FLOPs, counted", fmt::format("{:.3g}", plan.chinchilla.train_flops_counted), "attention included");
+
+  const Plan::Serving& s = plan.serving;
+  t.heading("Decoding at the context");
+  t.row("bytes read a token", bytes(s.bytes_per_decoded_token));
+  t.row("FLOPs a token", flops(s.flops_per_decoded_token));
+  t.row("FLOPs a byte", fmt::format("{:.2f}", s.arithmetic_intensity));
+  if (s.memory_bytes > 0) t.row(fmt::format("largest batch in {}", bytes(s.memory_bytes)), grouped(s.largest_batch));
+  return t.take();
+}
+
+}  // namespace transept

@@ -1,0 +1,68 @@
+// Activation memory, written out for one shape, and its scaling.
+#include "plan/activations.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "spec/presets.h"
+
+namespace transept {
+namespace {
+
+// V512 L6 d384 h6 kv2 (head size 64) ffn 1024, RMSNorm; 16 sequences of 256.
+TEST(Activations, WrittenOut) {
+  const ArchSpec spec = preset("bench-a");
+  const int64_t n = 16 * 256;
+  const ActivationBytes bytes = activation_bytes(spec, 16, 256, false);
+  EXPECT_EQ(bytes.saved_layers, 4 * 6 * n * (4 * 384 + (6 + 2 * 2) * 64 + 6 * 64 + 6 + 2 * 1024 + 2));
+  EXPECT_EQ(bytes.saved_ends, 4 * n * (2 * 384 + 1));
+  EXPECT_EQ(bytes.head_transient, 4 * (1024 * 512 + n * 384));
+  EXPECT_EQ(bytes.backward_transient, 4 * n * (2 * 384 + 2 * 1024 + 2048));
+  EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.saved_ends + bytes.backward_transient);
+}
+
+TEST(Activations, Recomputed) {
+  const ArchSpec spec = preset("bench-a");
+  const int64_t n = 16 * 256;
+  const ActivationBytes whole = activation_bytes(spec, 16, 256, false), again = activation_bytes(spec, 16, 256, true);
+  EXPECT_EQ(again.saved_layers, 4 * 6 * n * 384);
+  EXPECT_EQ(again.backward_transient, whole.backward_transient + whole.saved_layers / 6 - 4 * n * 384);
+  EXPECT_EQ(again.saved_ends, whole.saved_ends);
+  EXPECT_LT(again.total(), whole.total());
+}
+
+TEST(Activations, HeadTakesOverWithALargeVocabulary) {
+  const ArchSpec spec = spec_from_json({{"extends", "small-1m"}, {"vocab_size", 1 << 20}}, "t");
+  const ActivationBytes bytes = activation_bytes(spec, 1, 128, false);
+  EXPECT_EQ(bytes.head_transient, 4 * (int64_t{64} * (1 << 20) + 128 * 128));
+  EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.saved_ends + bytes.head_transient);
+}
+
+TEST(Activations, HeadChunks) {
+  EXPECT_EQ(head_chunk_rows(512), 1024);
+  EXPECT_EQ(head_chunk_rows(8192), 512);
+  EXPECT_EQ(head_chunk_rows(50257), 83);
+  EXPECT_EQ(head_chunk_rows(1 << 20), 64);
+}
+
+TEST(Activations, GrowWithRowsOnly) {
+  const ArchSpec spec = preset("small-10m");
+  EXPECT_EQ(activation_bytes(spec, 8, 128, false).saved_layers, activation_bytes(spec, 2, 512, false).saved_layers);
+  EXPECT_EQ(activation_bytes(spec, 8, 128, false).saved_layers, 8 * activation_bytes(spec, 1, 128, false).saved_layers);
+}
+
+TEST(Activations, PostNormKeepsNoFinalNorm) {
+  const ArchSpec post = spec_from_json({{"extends", "small-1m"}, {"norm", {{"placement", "post"}}}}, "t");
+  EXPECT_EQ(activation_bytes(post, 1, 64, false).saved_ends, 4 * 64 * 128);
+  EXPECT_EQ(activation_bytes(post, 1, 64, false).saved_layers,
+            activation_bytes(preset("small-1m"), 1, 64, false).saved_layers);
+}
+
+TEST(Activations, Inference) {
+  // Residual, its norm, then the wider of attention (qkv and output) and ffn (gate, up and their product).
+  EXPECT_EQ(inference_bytes(preset("bench-a"), 10, 3), 4 * (10 * (2 * 384 + 3 * 1024) + 3 * 512));
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,227 @@
+// Counts against known models and closed forms written out by hand.
+#include "plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "plan/count.h"
+#include "spec/presets.h"
+#include "spec/public_models.h"
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+Plan plan_of(const ArchSpec& spec, int64_t context, const std::string& dtype = "bf16") {
+  return make_plan(spec, {.context = context, .batch = 1, .dtype = dtype});
+}
+
+TEST(Plan, PublicModels) {
+  for (const PublicModel& m : kPublicModels) {
+    const ArchSpec spec = spec_from_json(document_of(m), m.name);
+    const int64_t context = std::min<int64_t>(m.positions, 4096);
+    const Plan p = plan_of(spec, context);
+    EXPECT_EQ(p.parameters.total, m.total) << m.name;
+    EXPECT_EQ(p.parameters.active, m.total) << m.name;
+    EXPECT_EQ(p.parameters.embedding, m.vocab_size * m.hidden_size) << m.name;
+    EXPECT_EQ(p.parameters.active_without_input_embedding, m.active_without_input_embedding) << m.name;
+    EXPECT_EQ(p.kv_cache.elements_per_token, m.kv_elements_per_token) << m.name;
+    EXPECT_EQ(p.kv_cache.bytes_per_token, 2 * m.kv_elements_per_token) << m.name;
+    EXPECT_EQ(p.flops.linear_forward_per_token, m.linear_flops) << m.name;
+    if (m.window == 0 || m.window >= context) {
+      EXPECT_EQ(p.flops.attention_forward_per_token,
+                static_cast<double>(m.attention_flops_per_key) * static_cast<double>(context + 1) / 2)
+          << m.name;
+      if (context == 4096) {
+        EXPECT_EQ(p.flops.train_per_token, static_cast<double>(m.train_flops_4096)) << m.name;
+      }
+    }
+    if (m.positions >= 32768) {
+      EXPECT_EQ(plan_of(spec, 32768).kv_cache.bytes, m.kv_bytes_at_32768) << m.name;
+    }
+  }
+}
+
+// Qwen3-4B's shape without its query and key norms, which have 2 x 128 weights a layer: head_dim is not hidden_size /
+// heads.
+TEST(Plan, HeadDimOfItsOwn) {
+  const ArchSpec spec =
+      spec_from_json({{"vocab_size", 151936},
+                      {"hidden_size", 2560},
+                      {"max_position_embeddings", 32768},
+                      {"num_hidden_layers", 36},
+                      {"attention", {{"num_attention_heads", 32}, {"num_key_value_heads", 8}, {"head_dim", 128}}},
+                      {"ffn", {{"intermediate_size", 9728}}}},
+                     "t");
+  const Plan p = plan_of(spec, 0);
+  EXPECT_EQ(p.context, 32768);
+  EXPECT_EQ(p.parameters.total, int64_t{4022468096} - 36 * 2 * 128);
+  EXPECT_EQ(p.kv_cache.bytes_per_token, 147456);
+}
+
+TEST(Plan, CacheOfLlama3) {
+  const Plan p = plan_of(preset("llama-3-8b"), 32768);
+  EXPECT_EQ(p.kv_cache.bytes_per_token, 131072);
+  EXPECT_EQ(p.kv_cache.bytes, int64_t{4} << 30);
+  const Plan mixed = make_plan(preset("llama-3-8b"), {.context = 1024, .batch = 3, .dtype = "bf16", .kv_dtype = "f32"});
+  EXPECT_EQ(mixed.kv_cache.bytes_per_token, 262144);
+  EXPECT_EQ(mixed.kv_cache.batch_bytes, 3 * mixed.kv_cache.bytes);
+  EXPECT_EQ(mixed.memory.weights, 2 * mixed.parameters.total);
+}
+
+TEST(Plan, WindowsAreCountedExactly) {
+  Json d = preset_document("small-1m");
+  d.erase("num_hidden_layers");
+  d["layers"] = {{{"repeat", 2}, {"attention", {{"sliding_window", 5}}}}, {{"repeat", 1}}};
+  const ArchSpec spec = spec_from_json(d, "t");
+  for (const int64_t context : {1, 4, 5, 6, 17}) {
+    const Plan p = plan_of(spec, context, "f32");
+    int64_t windowed = 0, full = 0;
+    for (int64_t t = 1; t <= context; ++t) {
+      windowed += std::min<int64_t>(t, 5);
+      full += t;
+    }
+    EXPECT_DOUBLE_EQ(p.flops.attention_forward_per_token * static_cast<double>(context),
+                     static_cast<double>(4 * 128 * (2 * windowed + full)));
+    EXPECT_EQ(p.kv_cache.bytes, 4 * 128 * (2 * std::min<int64_t>(context, 5) + context));
+  }
+  const Plan p = plan_of(spec, 17, "f32");
+  ASSERT_EQ(p.parameters.layers.size(), 2u);
+  EXPECT_EQ(p.parameters.layers[0].count, 2);
+  EXPECT_EQ(p.parameters.layers[0].cached_tokens, 5);
+  EXPECT_EQ(p.parameters.layers[1].first, 2);
+  EXPECT_EQ(p.parameters.layers[1].cached_tokens, 17);
+}
+
+TEST(Plan, PartsAddUp) {
+  for (const std::string& name : preset_names()) {
+    const Plan p = make_plan(preset(name), {});
+    const Plan::Parameters& q = p.parameters;
+    EXPECT_EQ(q.embedding + q.position + q.attention + q.ffn + q.norm + q.head, q.total) << name;
+    int64_t layers = 0, count = 0;
+    for (const Plan::LayerGroup& l : q.layers) {
+      layers += l.count * (l.attention + l.ffn + l.norm);
+      count += l.count;
+    }
+    EXPECT_EQ(count, static_cast<int64_t>(preset(name).layers.size()));
+    EXPECT_LE(layers, q.attention + q.ffn + q.norm);
+    EXPECT_EQ(p.memory.gradients, 4 * q.total);
+    EXPECT_EQ(p.memory.optimizer, 8 * q.total);
+    EXPECT_EQ(p.memory.peak_training, 16 * q.total + p.memory.activations);
+    EXPECT_EQ(p.memory.peak_inference, 4 * q.total + p.kv_cache.bytes + p.memory.inference_workspace);
+    EXPECT_EQ(p.chinchilla.tokens, 20 * q.total);
+  }
+}
+
+// A training step of LLaMA-2 7B, batch 4, context 8192: 1299.00 TFLOP in the matrices, 211.11 in causal attention
+// (AI-Hypercomputer/maxtext, pull request 1988, which takes T / 2 for the mean attended length).
+TEST(Plan, AgreesWithMaxText) {
+  const Plan p = make_plan(preset("llama-2-7b"), {.context = 8192, .batch = 4});
+  const double tokens = 4.0 * 8192;
+  EXPECT_NEAR(3 * static_cast<double>(p.flops.linear_forward_per_token) * tokens / 1e12, 1299.00, 0.01);
+  EXPECT_NEAR(3 * p.flops.attention_forward_per_token * (8192.0 / 8193.0) * tokens / 1e12, 211.11, 0.01);
+}
+
+TEST(Plan, Serving) {
+  const ArchSpec spec = preset("mistral-7b");
+  const Plan p = make_plan(spec, {.context = 8192, .batch = 2, .dtype = "bf16", .memory_bytes = int64_t{24} << 30});
+  const int64_t read = 7241732096 - 32000 * 4096;
+  EXPECT_EQ(p.serving.weight_bytes_per_step, 2 * read);
+  EXPECT_EQ(p.serving.kv_bytes_per_decoded_token, int64_t{4096} * 131072);
+  EXPECT_DOUBLE_EQ(p.serving.bytes_per_decoded_token, static_cast<double>(read) + 4096.0 * 131072 + 2 * 4096);
+  EXPECT_DOUBLE_EQ(p.serving.flops_per_decoded_token, 14220787712.0 + 524288.0 * 4096);
+  EXPECT_DOUBLE_EQ(p.serving.arithmetic_intensity,
+                   p.serving.flops_per_decoded_token / p.serving.bytes_per_decoded_token);
+  // The largest batch fits by the planner's own peak, one more does not.
+  const int64_t best = p.serving.largest_batch;
+  ASSERT_GT(best, 1);
+  const auto peak = [&](int64_t batch) {
+    return make_plan(spec, {.context = 8192, .batch = batch, .dtype = "bf16"}).memory.peak_inference;
+  };
+  EXPECT_LE(peak(best), int64_t{24} << 30);
+  EXPECT_GT(peak(best + 2), int64_t{24} << 30);
+  EXPECT_EQ(make_plan(spec, {.context = 8192, .dtype = "bf16", .memory_bytes = 1 << 30}).serving.largest_batch, 0);
+}
+
+TEST(Plan, RefusesBadOptions) {
+  const ArchSpec spec = preset("gpt2");
+  const auto error = [&](const PlanOptions& options) {
+    try {
+      make_plan(spec, options);
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error({.context = -1}), HasSubstr("context: got -1; allowed: 1 to"));
+  EXPECT_THAT(error({.batch = 0}), HasSubstr("batch: got 0"));
+  EXPECT_THAT(error({.batch = std::numeric_limits<int64_t>::max()}), HasSubstr("batch: got"));
+  EXPECT_THAT(error({.dtype = "f31"}), HasSubstr("dtype: none is named \"f31\"; allowed: f32, f16, bf16"));
+  EXPECT_THAT(error({.dtype = "f32", .kv_dtype = "x"}), HasSubstr("kv-dtype: none is named"));
+  EXPECT_THAT(error({.context = 1025}), HasSubstr("context: 1025 tokens, and the table of positions ends at 1024"));
+  EXPECT_EQ(error({.context = 1024}), "");
+}
+
+TEST(Plan, RefusesToOverflow) {
+  try {
+    make_plan(preset("llama-3-8b"), {.context = int64_t{1} << 30, .batch = int64_t{1} << 40});
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("does not fit 64 bits"));
+  }
+  // The largest model that a spec may describe has a plan.
+  const ArchSpec spec = spec_from_json({{"vocab_size", 2},
+                                        {"hidden_size", 1 << 20},
+                                        {"max_position_embeddings", 1},
+                                        {"num_hidden_layers", 1},
+                                        {"attention", {{"num_attention_heads", 1}, {"head_dim", 2}}},
+                                        {"ffn", {{"kind", "relu"}, {"intermediate_size", 1 << 30}}}},
+                                       "t");
+  EXPECT_EQ(make_plan(spec, {}).parameters.ffn, int64_t{1} << 51);
+  EXPECT_THROW(Count(int64_t{1} << 62) + Count(int64_t{1} << 62), InputError);
+  EXPECT_THROW(Count(int64_t{1} << 32) * Count(int64_t{1} << 32), InputError);
+}
+
+TEST(Plan, JsonHasTheFixedKeys) {
+  const Json j = to_json(make_plan(preset("llama-3-8b"), {.context = 4096, .dtype = "bf16"}));
+  for (const char* pointer : {"/parameters/total",
+                              "/parameters/active",
+                              "/parameters/embedding",
+                              "/parameters/active_without_input_embedding",
+                              "/kv_cache/elements_per_token",
+                              "/kv_cache/bytes_per_token",
+                              "/kv_cache/bytes",
+                              "/flops/linear_forward_per_token",
+                              "/flops/attention_forward_per_token",
+                              "/flops/train_per_token",
+                              "/memory/weights",
+                              "/memory/gradients",
+                              "/memory/optimizer",
+                              "/memory/activations",
+                              "/memory/peak_training",
+                              "/memory/peak_inference",
+                              "/chinchilla/tokens",
+                              "/chinchilla/train_flops",
+                              "/serving/bytes_per_decoded_token",
+                              "/serving/arithmetic_intensity"}) {
+    ASSERT_TRUE(j.contains(Json::json_pointer(pointer))) << pointer;
+    EXPECT_TRUE(j[Json::json_pointer(pointer)].is_number()) << pointer;
+  }
+  EXPECT_EQ(j["parameters"]["total"], 8030261248);
+  EXPECT_TRUE(j["flops"]["train_per_token"].is_number_integer());
+  EXPECT_FALSE(j["serving"].contains("largest_batch"));
+}
+
+TEST(Plan, TextHasTheNumbers) {
+  const std::string text = to_text(make_plan(
+      preset("mistral-7b"), {.context = 8192, .batch = 2, .dtype = "bf16", .memory_bytes = int64_t{80} << 30}));
+  for (const char* part : {"7,241,732,096", "window of 4096", "512.00 MiB", "13.49 GiB", "largest batch in 80.00 GiB"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace transept

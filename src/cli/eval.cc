@@ -44,8 +44,8 @@ void register_eval(Registry& registry) {
     } else {
       const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
       const std::vector<std::filesystem::path> paths(o->data.begin(), o->data.end());
-      const WholeCorpus corpus(read_texts(paths), tokenizer, unit);
-      r = evaluate(*loaded.model, pool, corpus.split(), &tokenizer, options);
+      const Corpus corpus(read_texts(paths), tokenizer, unit);
+      r = evaluate(*loaded.model, pool, corpus.all(), &tokenizer, options);
     }
     const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
     if (globals.json) {

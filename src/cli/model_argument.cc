@@ -1,6 +1,7 @@
 #include "cli/model_argument.h"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/problem.h"

@@ -17,8 +17,8 @@ void register_presets(Registry& registry) {
     for (const std::string& name : preset_names()) {
       const ArchSpec spec = preset(name);
       list.push_back({{"name", name},
-                      {"description", preset_description(name)},
-                      {"parameters", count_parameters(spec).total},
+                      {"description", spec.description},
+                      {"parameters", make_plan(spec, {}).parameters.total},
                       {"layers", spec.layers.size()},
                       {"hidden_size", spec.hidden_size},
                       {"vocab_size", spec.vocab_size},

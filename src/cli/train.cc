@@ -125,38 +125,36 @@ Json describe_run(const Options& o, const ArchSpec& spec, const Corpus& corpus, 
           {"data", {{"train_tokens", corpus.train().tokens()}, {"val_tokens", corpus.val().tokens()}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}}}};
 }
 
-// Takes the configuration of the run that is resumed; flags given now may only change what does not determine its numbers.
-void adopt_config(Options& o, const FoundCheckpoint& found, uint64_t seed, bool seed_given) {
-  const TrainConfig recorded = config_from_json(found.state.run.at("config"), found.folder.string());
-  const Json now = config_to_json(o.config), then = config_to_json(recorded);
-  TrainConfig merged = recorded;
-  Problems problems;
-  struct Merge {
-    const Options& o;
-    const Json &now, &then;
-    TrainConfig& given_now;
-    Problems& problems;
-    std::map<std::string, bool> take;
-    template <class T>
-    void operator()(const char* name, T&, const char*, bool fixed) {
-      if (!given(o, name)) return;
-      if (fixed && now.at(name) != then.at(name)) {
-        problems.push_back({std::string("--") + name, "is " + now.at(name).dump() + ", but the run that is resumed has " + then.at(name).dump(), "leave it out, or start another run"});
-      } else {
-        take[name] = true;
-      }
+// Compares flags given now with a recorded configuration: fixed ones must agree, the others replace it.
+struct MergeFlags {
+  const Options& o;
+  const Json &now, &recorded;
+  Json& merged;
+  Problems& problems;
+  template <class T>
+  void operator()(const char* name, T&, const char*, bool fixed) {
+    if (!given(o, name)) return;
+    if (fixed && now.at(name) != recorded.at(name)) {
+      problems.push_back({std::string("--") + name, "is " + now.at(name).dump() + ", but the run that is resumed has " + recorded.at(name).dump(), "leave it out, or start another run"});
+    } else {
+      merged[name] = now.at(name);
     }
-  } merge{o, now, then, o.config, problems, {}};
-  merged.fields(merge);
-  if (seed_given && seed != recorded.seed) {
-    problems.push_back({"--seed", fmt::format("is {}, but the run that is resumed has {}", seed, recorded.seed), "leave it out, or start another run"});
+  }
+};
+
+// Takes the configuration of the run that is resumed; flags given now may only change what does not determine its numbers.
+void adopt_config(Options& o, const FoundCheckpoint& found, bool seed_given) {
+  const Json now = config_to_json(o.config), recorded = found.state.run.at("config");
+  TrainConfig config = config_from_json(recorded, found.folder.string());
+  Json merged = recorded;
+  Problems problems;
+  MergeFlags merge{o, now, recorded, merged, problems};
+  config.fields(merge);
+  if (seed_given && o.config.seed != config.seed) {
+    problems.push_back({"--seed", fmt::format("is {}, but the run that is resumed has {}", o.config.seed, config.seed), "leave it out, or start another run"});
   }
   throw_if_any(std::move(problems));
-  Json joined = then;
-  for (const auto& [name, yes] : merge.take) {
-    if (yes) joined[name] = now.at(name);
-  }
-  o.config = config_from_json(joined, found.folder.string());
+  o.config = config_from_json(merged, found.folder.string());
   throw_if_any(o.config.check());
 }
 
@@ -199,7 +197,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
   if (o.resume && !resume) say(o.out + " holds no checkpoint yet: starting from the beginning");
   fill_defaults(o, spec);
   check_options(o);
-  if (resume) adopt_config(o, *resume, globals.seed, seed_given);
+  if (resume) adopt_config(o, *resume, seed_given);
   if (o.config.context > spec.max_position_embeddings) {
     throw InputError("--context", fmt::format("{} is more than the spec's max_position_embeddings of {}", o.config.context, spec.max_position_embeddings), "use a shorter context, or raise it in the spec");
   }
@@ -265,7 +263,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
                {"parameters", {{"total", model.parameters().count()}}},
                {"flops", {{"train_per_step", flops_per_token * static_cast<double>(o.config.batch * o.config.context * o.config.accumulation)}}},
                {"memory", {{"weights", block}, {"gradients", block}, {"optimizer", 2 * block}, {"activations", r.activation_peak_bytes}, {"peak_training", peak}}},
-               {"plan", plan_to_json(plan)}};
+               {"plan", to_json(plan)}};
   if (o.report && !r.interrupted) {
     TrainingReport report;
     report.spec = spec_to_json(spec);

@@ -163,18 +163,28 @@ void Split::copy(int64_t begin, int64_t count, int32_t* out) const {
   for (int64_t i = 0; i < count; ++i) out[i] = token(begin + i);
 }
 
-Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokenizer& tokenizer,
-               const CorpusOptions& options)
-    : unit_(options.unit), tokens_(tokenizer.vocab_size()) {
-  TRANSEPT_CHECK(options.context >= 1);
-  if (val_texts == nullptr && !(options.val_fraction > 0 && options.val_fraction < 1)) {
-    throw InputError("validation fraction", "must lie between 0 and 1", "choose, for one, 0.1");
-  }
+Corpus::Corpus(const Tokenizer& tokenizer, Unit unit) : unit_(unit), tokens_(tokenizer.vocab_size()) {
   if (unit_ == Unit::kLines && !tokenizer.eos()) {
     throw InputError("tokenizer", "has no end-of-text token, which closes a line that is a document of its own",
                      "use the stream of all text");
   }
   pad_ = tokenizer.pad().value_or(tokenizer.eos().value_or(0));
+}
+
+Corpus::Corpus(const TextFiles& texts, const Tokenizer& tokenizer, Unit unit) : Corpus(tokenizer, unit) {
+  add(texts, tokenizer);
+  train_tokens_ = tokens_.size();
+  train_documents_ = static_cast<int64_t>(documents_.size());
+  if (unit_ == Unit::kLines) documents_.push_back(tokens_.size());
+}
+
+Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokenizer& tokenizer,
+               const CorpusOptions& options)
+    : Corpus(tokenizer, options.unit) {
+  TRANSEPT_CHECK(options.context >= 1);
+  if (val_texts == nullptr && !(options.val_fraction > 0 && options.val_fraction < 1)) {
+    throw InputError("validation fraction", "must lie between 0 and 1", "choose, for one, 0.1");
+  }
   add(texts, tokenizer);
   const auto all_documents = static_cast<int64_t>(documents_.size());
   if (val_texts != nullptr) {
@@ -231,6 +241,8 @@ void Corpus::add(const TextFiles& texts, const Tokenizer& tokenizer) {
     first = false;
   }
 }
+
+Split Corpus::all() const { return {tokens_, 0, tokens_.size(), unit_, documents_, pad_}; }
 
 Split Corpus::train() const {
   const std::span<const int64_t> documents = documents_;

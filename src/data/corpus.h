@@ -89,14 +89,18 @@ class Corpus {
  public:
   // `val_texts` null: held out from `texts` by val_fraction, in (0, 1).
   Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokenizer& tokenizer, const CorpusOptions& options);
+  // Undivided, for evaluation: all() is what it holds.
+  Corpus(const TextFiles& texts, const Tokenizer& tokenizer, Unit unit);
   Corpus(const Corpus&) = delete;
   Corpus& operator=(const Corpus&) = delete;
 
+  Split all() const;
   Split train() const;
   Split val() const;
   int64_t memory_bytes() const { return tokens_.bytes() + static_cast<int64_t>(documents_.size() * sizeof(int64_t)); }
 
  private:
+  Corpus(const Tokenizer& tokenizer, Unit unit);  // empty
   void add(const TextFiles& texts, const Tokenizer& tokenizer);
   Unit unit_;
   TokenArray tokens_;

@@ -15,7 +15,7 @@
 namespace transept {
 namespace {
 
-bool is_chart(const Block& block) {
+bool is_chart(const ReportBlock& block) {
   return std::holds_alternative<LineChart>(block) || std::holds_alternative<BarChart>(block);
 }
 
@@ -140,7 +140,7 @@ class Renderer {
   void section(const Section& s) {
     open_section(s.title);
     bool in_charts = false;
-    for (const Block& b : s.blocks) {
+    for (const ReportBlock& b : s.blocks) {
       if (is_chart(b) != in_charts) out_ += in_charts ? "</div>\n" : "<div class=\"charts\">\n";
       in_charts = is_chart(b);
       std::visit([this](const auto& x) { block(x); }, b);

@@ -61,11 +61,11 @@ struct Code {
   bool folded = false;
 };
 
-using Block = std::variant<Paragraph, LineChart, BarChart, Table, Samples, Code>;
+using ReportBlock = std::variant<Paragraph, LineChart, BarChart, Table, Samples, Code>;
 
 struct Section {
   std::string title;
-  std::vector<Block> blocks;  // neighbouring charts that are not wide stand side by side where there is room
+  std::vector<ReportBlock> blocks;  // neighbouring charts that are not wide stand side by side where there is room
 };
 
 struct ReportPage {

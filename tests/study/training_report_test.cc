@@ -34,7 +34,7 @@ TrainingReport full_report() {
 
 std::vector<std::string> row(const ReportPage& page, const std::string& name) {
   for (const Section& s : page.sections) {
-    for (const Block& b : s.blocks) {
+    for (const ReportBlock& b : s.blocks) {
       const Table* t = std::get_if<Table>(&b);
       if (!t) continue;
       for (const auto& r : t->rows) {

@@ -34,18 +34,20 @@ void register_eval(Registry& registry) {
     options.stride = o->stride;
     const Unit unit = o->lines ? Unit::kLines : Unit::kStream;
     ThreadPool pool = globals.pool();
+    Arena arena;
+    const OpContext op{pool, arena, nullptr};
     EvalResult r;
     if (!o->tokens.empty()) {
       const std::vector<int32_t> ids = parse_tokens(o->tokens, "--tokens");
       loaded.model->check_input(ids, 0, "--tokens");
       TokenArray array(loaded.model->spec().vocab_size);
       array.append(ids);
-      r = evaluate(*loaded.model, pool, Split(array, 0, array.size(), Unit::kStream, {}, 0), loaded.tokenizer.get(), options);
+      r = evaluate(*loaded.model, op, Split(array, 0, array.size(), Unit::kStream, {}, 0), loaded.tokenizer.get(), options);
     } else {
       const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
       const std::vector<std::filesystem::path> paths(o->data.begin(), o->data.end());
       const Corpus corpus(read_texts(paths), tokenizer, unit);
-      r = evaluate(*loaded.model, pool, corpus.all(), &tokenizer, options);
+      r = evaluate(*loaded.model, op, corpus.all(), &tokenizer, options);
     }
     const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
     if (globals.json) {

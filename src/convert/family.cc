@@ -73,6 +73,11 @@ void ConfigReader::finish() {
   }
 }
 
+bool uniform_layers(const ArchSpec& spec) {
+  const Json document = spec_to_json(spec);
+  return !document.contains("layers") || document.at("layers").size() <= 1;
+}
+
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all{&kLlamaFamily, &kMistralFamily, &kGpt2Family};
   return all;

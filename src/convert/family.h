@@ -63,6 +63,9 @@ struct Family {
   std::string_view base_prefix;
 };
 
+// Whether all layers are alike: most families have no way to say that they differ.
+bool uniform_layers(const ArchSpec& spec);
+
 extern const Family kLlamaFamily, kMistralFamily, kGpt2Family;
 
 // In the order in which an export tries them.

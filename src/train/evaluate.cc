@@ -52,7 +52,7 @@ double EvalResult::bits_per_byte() const {
   return loss * static_cast<double>(tokens_scored) / std::numbers::ln2 / static_cast<double>(bytes_scored);
 }
 
-EvalResult evaluate(const Model& model, ThreadPool& pool, const Split& split, const Tokenizer* tokenizer, const EvalOptions& options) {
+EvalResult evaluate(const Model& model, const OpContext& op, const Split& split, const Tokenizer* tokenizer, const EvalOptions& options) {
   const int64_t context = options.context, stride = options.stride > 0 ? options.stride : context;
   Problems problems;
   if (context < 1) problems.push_back({"--context", std::to_string(context) + " is out of range", "allowed is 1 or more"});
@@ -78,8 +78,6 @@ EvalResult evaluate(const Model& model, ThreadPool& pool, const Split& split, co
   EvalResult result;
   std::vector<double> nats_at(static_cast<size_t>(context), 0.0);
   result.tokens_by_position.assign(static_cast<size_t>(context), 0);
-  Arena arena;
-  const OpContext op{pool, arena, nullptr};
   double nats = 0;
   for (size_t w = 0; w < windows.size();) {
     BatchLayout layout;

@@ -33,6 +33,7 @@ struct EvalResult {
 };
 
 // `tokenizer` may be null. InputError when the split is shorter than two tokens, or the options do not fit together.
-EvalResult evaluate(const Model& model, ThreadPool& pool, const Split& split, const Tokenizer* tokenizer, const EvalOptions& options);
+// `op` has no tape; its arena is used for the passes, so that an evaluation on the way takes no memory beside training's.
+EvalResult evaluate(const Model& model, const OpContext& op, const Split& split, const Tokenizer* tokenizer, const EvalOptions& options);
 
 }  // namespace transept

@@ -172,7 +172,12 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     saved_at = state.step;
   };
   const auto evaluate_now = [&](bool whole) {
-    return evaluate(model, pool, corpus.val(), nullptr, {.context = config.context, .max_tokens = whole ? 0 : config.eval_tokens, .progress = {}}).loss;
+    return evaluate(model, trainer.inference_context(), corpus.val(), nullptr,
+                    {.context = config.context,
+                     .max_tokens = whole ? 0 : config.eval_tokens,
+                     .batch_tokens = config.batch * config.context,
+                     .progress = {}})
+        .loss;
   };
 
   while (state.step < total) {

@@ -36,6 +36,8 @@ class Trainer {
   StepResult step(std::span<const Batch> micro_batches, uint64_t first_pass, double lr);
 
   AdamW& optimizer() { return optimizer_; }
+  // For passes without gradients between steps, in the memory that steps use.
+  OpContext inference_context() { return {pool_, arena_, nullptr}; }
   size_t activation_peak_bytes() const { return arena_.peak_bytes(); }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 class Evaluate : public ::testing::Test {
  protected:
   EvalResult run(int64_t context, int64_t stride, int64_t batch_tokens = 4096, int64_t max_tokens = 0) {
-    return evaluate(*model_, pool_, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}, 0), nullptr,
+    return evaluate(*model_, {pool_, arena_, nullptr}, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}, 0), nullptr,
                     {.context = context, .stride = stride, .max_tokens = max_tokens, .batch_tokens = batch_tokens, .progress = {}});
   }
   void SetUp() override {
@@ -29,6 +29,7 @@ class Evaluate : public ::testing::Test {
     tokens_.append(ids);
   }
   ThreadPool pool_{2};
+  Arena arena_;
   Json golden_;
   std::unique_ptr<Model> model_;
   TokenArray tokens_;

@@ -59,8 +59,7 @@ std::optional<Json> write(const ArchSpec& spec, std::string& reason) {
     reason = why;
     return std::nullopt;
   };
-  const Json document = spec_to_json(spec);
-  if (document.contains("layers") && document.at("layers").size() > 1) return no("layers differ");
+  if (!uniform_layers(spec)) return no("layers differ");
   const auto* norm = std::get_if<LayerNormSpec>(&layer.norm);
   const auto* attention = std::get_if<GqaSpec>(&layer.attention);
   if (!std::get_if<LearnedPosition>(&spec.position)) return no("position is not learned");

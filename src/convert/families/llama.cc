@@ -79,10 +79,7 @@ std::optional<Json> write(const ArchSpec& spec, std::string& reason, bool mistra
     reason = why;
     return std::nullopt;
   };
-  const Json first = spec_to_json(spec);
-  for (const char* key : {"layers"}) {
-    if (first.contains(key) && first.at(key).size() > 1) return no("layers differ");
-  }
+  if (!uniform_layers(spec)) return no("layers differ");
   const auto* rope = std::get_if<RopePosition>(&spec.position);
   const auto* norm = std::get_if<RmsNormSpec>(&layer.norm);
   const auto* attention = std::get_if<GqaSpec>(&layer.attention);

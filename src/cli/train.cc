@@ -41,6 +41,9 @@ struct Options {
   std::map<std::string, CLI::Option*> flags;  // of the configuration
 };
 
+// Whether the default follows from others (fill_defaults).
+bool computed_default(std::string_view name) { return name == "context" || name == "warmup" || name == "min-lr" || name == "decay-steps"; }
+
 // Adds one flag a field.
 struct AddFlags {
   CLI::App* sub;
@@ -61,6 +64,7 @@ struct AddFlags {
           help);
     } else {
       o.flags[name] = sub->add_option(flag, member, help);
+      if (!computed_default(name)) o.flags[name]->capture_default_str();
     }
   }
 };

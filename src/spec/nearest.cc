@@ -40,7 +40,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
     // A shortened name ("heads", "num_kv_heads") is a likelier slip than the number of its missing letters tells.
-    const size_t distance = name.size() >= 4 && is_shortening(name, candidate) ? 2 : edit_distance(name, candidate);
+    const size_t edits = edit_distance(name, candidate);
+    const size_t distance = name.size() >= 4 && is_shortening(name, candidate) ? std::min<size_t>(2, edits) : edits;
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

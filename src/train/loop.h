@@ -35,15 +35,15 @@ struct TrainConfig {
   // resumed run cannot change it; `steps` may grow, as a person would expect.
   template <class V>
   void fields(V& v) {
-    v("context", context, "tokens of a sequence", true);
+    v("context", context, "tokens of a sequence (default: the spec's longest, at most 1024)", true);
     v("batch", batch, "sequences of a micro-batch", true);
     v("accumulate", accumulation, "micro-batches of a step", true);
     v("steps", schedule.total_steps, "optimizer steps of the whole run", false);
-    v("schedule", schedule.kind, "of the learning rate: cosine, wsd, linear or constant", true);
+    v("schedule", schedule.kind, "of the learning rate: cosine (default), wsd, linear or constant", true);
     v("lr", schedule.peak, "highest learning rate", true);
-    v("min-lr", schedule.minimum, "learning rate at the end", true);
-    v("warmup", schedule.warmup_steps, "steps over which the rate rises to its highest", true);
-    v("decay-steps", schedule.decay_steps, "last steps over which the rate of wsd falls", true);
+    v("min-lr", schedule.minimum, "learning rate at the end (default: a tenth of --lr)", true);
+    v("warmup", schedule.warmup_steps, "steps over which the rate rises to its highest (default: a tenth of --steps, at most 100)", true);
+    v("decay-steps", schedule.decay_steps, "last steps over which the rate of wsd falls (default: a fifth of --steps)", true);
     v("beta1", adamw.beta1, "decay of AdamW's first moment", true);
     v("beta2", adamw.beta2, "decay of AdamW's second moment", true);
     v("eps", adamw.eps, "added to AdamW's denominator", true);

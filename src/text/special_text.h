@@ -16,8 +16,9 @@ class SpecialText {
   SpecialText() = default;
   explicit SpecialText(std::vector<std::pair<std::string, int32_t>> specials) : specials_(std::move(specials)) {
     std::erase_if(specials_, [](const auto& s) { return s.first.empty(); });
-    std::stable_sort(specials_.begin(), specials_.end(),
-                     [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+    std::sort(specials_.begin(), specials_.end(), [](const auto& a, const auto& b) {
+      return a.first.size() != b.first.size() ? a.first.size() > b.first.size() : a < b;
+    });
     for (const auto& [text, id] : specials_) starts_[static_cast<unsigned char>(text[0])] = true;
   }
 

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "spec/arch_spec.h"
@@ -106,14 +105,13 @@ TEST(Schema, AgreesOnLayersAndExtends) {
 // |".
 std::map<std::string, std::set<std::string>> keys_of_document(std::istream& text) {
   std::map<std::string, std::set<std::string>> keys;
-  std::string line, section;
-  const std::regex heading("## `?([A-Za-z_ ]+)`?.*"), row("\\| `([^`]+)` \\|.*");
-  std::smatch m;
-  while (std::getline(text, line)) {
-    if (std::regex_match(line, m, heading)) {
-      section = m[1];
-    } else if (std::regex_match(line, m, row)) {
-      keys[section].insert(m[1]);
+  std::string section;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("## ")) {
+      section = line.substr(3);
+      std::erase(section, '`');
+    } else if (line.starts_with("| `")) {
+      keys[section].insert(line.substr(3, line.find('`', 3) - 3));
     }
   }
   return keys;

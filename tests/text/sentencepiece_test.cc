@@ -90,6 +90,15 @@ TEST(TrainBpe, IdsOfALongTextAreThoseOfItsWords) {
     begin = end;
   }
   EXPECT_TRUE(t.encode(text, false) == by_word);
+  // A run of spaces where the text is cut stays in one word.
+  const Ids spaces = t.encode("   king", false);
+  ASSERT_LT(spaces.size(), t.encode(" ", false).size() * 3 + t.encode("king", false).size());
+  for (size_t at = 8188; at < 8196; ++at) {
+    const std::string before(at, 'x');
+    Ids apart = t.encode(before, false);
+    apart.insert(apart.end(), spaces.begin(), spaces.end());
+    EXPECT_EQ(t.encode(before + "   king", false), apart) << at;
+  }
   const std::string endless(3'000'000, 'x');
   EXPECT_TRUE(t.decode(t.encode(endless, false)) == endless);
 }

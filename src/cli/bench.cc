@@ -283,8 +283,10 @@ void register_bench(Registry& registry) {
   auto repeats = std::make_shared<Repeats>();
   auto selected = std::make_shared<std::function<int()>>();
   Globals& globals = registry.globals;
-  CLI::App* bench = registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] { return (*selected)(); });
-  bench->require_subcommand(1);
+  CLI::App* bench = registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] {
+    if (!*selected) throw InputError("bench", "needs to know what to measure", "see bench --help");
+    return (*selected)();
+  });
   const auto add = [&](const char* name, const char* description) {
     CLI::App* sub = bench->add_subcommand(name, description);
     sub->add_flag("--json", globals.json, "print one JSON document on stdout");

@@ -30,6 +30,9 @@ struct Registry {
   CLI::App* add(const std::string& name, const std::string& description, std::function<int()> run);
 };
 
+// For options whose default stands for "not given" and whose given values count something.
+CLI::Validator at_least_one();
+
 // One JSON document on stdout, and nothing else there.
 void print_json(const Json& document);
 

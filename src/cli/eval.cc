@@ -24,8 +24,6 @@ void register_eval(Registry& registry) {
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("eval", "perplexity on text; each token is scored once", [o, &globals] {
     Problems problems;
-    if (o->context < 0) problems.push_back({"--context", fmt::format("{} is out of range", o->context), "allowed is 1 or more"});
-    if (o->stride < 0) problems.push_back({"--stride", fmt::format("{} is out of range", o->stride), "allowed is 1 to the context"});
     if (o->data.empty() == o->tokens.empty()) problems.push_back({"--data", "or --tokens must be given, and not both", ""});
     throw_if_any(std::move(problems));
     const LoadedModel loaded = load_model_argument(o->model);
@@ -75,8 +73,8 @@ void register_eval(Registry& registry) {
   sub->add_option("MODEL", o->model, "model folder")->required();
   sub->add_option("--data", o->data, "text files and folders");
   sub->add_option("--tokens", o->tokens, "ids to score instead of text, as 1,2,3");
-  sub->add_option("--context", o->context, "tokens of a window (default: the model's longest)");
-  sub->add_option("--stride", o->stride, "tokens between windows: less than the context slides, the context itself (default) gives disjoint windows");
+  sub->add_option("--context", o->context, "tokens of a window (default: the model's longest)")->check(at_least_one());
+  sub->add_option("--stride", o->stride, "tokens between windows: less than the context slides, the context itself (default) gives disjoint windows")->check(at_least_one());
   sub->add_flag("--by-position", o->by_position, "the loss at each position of the window as well");
   sub->add_flag("--lines", o->lines, "every line is a document of its own");
 }

@@ -32,7 +32,6 @@ void register_generate(Registry& registry) {
     options.sampling.seed = globals.seed;
     Problems problems = options.sampling.check();
     if (options.max_tokens < 0) problems.push_back({"--max-tokens", fmt::format("{} is out of range", options.max_tokens), "allowed is 0 or more"});
-    if (o->context < 0) problems.push_back({"--context", fmt::format("{} is out of range", o->context), "allowed is 1 or more"});
     if (!o->prompt.empty() && !o->prompt_file.empty()) problems.push_back({"--prompt", "and --prompt-file cannot both be given", ""});
     throw_if_any(std::move(problems));
     const std::string prompt = o->prompt_file.empty() ? o->prompt : read_file(o->prompt_file, uint64_t{1} << 28);
@@ -79,7 +78,7 @@ void register_generate(Registry& registry) {
   sub->add_option("--min-p", o->generate.sampling.min_p, "leave out tokens less likely than this share of the likeliest")->capture_default_str();
   sub->add_option("--stop", o->generate.stop, "end before this text (may be given several times)")->allow_extra_args(false);
   sub->add_flag("--ignore-eos", o->generate.ignore_eos, "do not stop at the end token");
-  sub->add_option("--context", o->context, "longest prompt and answer together (default: the model's)");
+  sub->add_option("--context", o->context, "longest prompt and answer together (default: the model's)")->check(at_least_one());
 }
 
 }  // namespace transept

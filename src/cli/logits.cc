@@ -24,6 +24,7 @@ void register_logits(Registry& registry) {
     if (o->chunk < 1) throw InputError("--chunk", fmt::format("{} is out of range", o->chunk), "allowed is 1 or more");
     const std::vector<int32_t> tokens = parse_tokens(o->tokens, "--tokens");
     const LoadedModel loaded = load_model_argument(o->model);
+    loaded.model->check_input(tokens, static_cast<int64_t>(tokens.size()) - 1, "--tokens");
     const int64_t n = static_cast<int64_t>(tokens.size()), vocab = loaded.model->spec().vocab_size;
     std::vector<float> logits(static_cast<size_t>(n * vocab));
     ThreadPool pool = globals.pool();

@@ -1,6 +1,7 @@
 // transept: one program, one subcommand a job. Exit codes: 0 done, 1 it failed, 2 the call or the input was wrong, 130 stopped by a signal.
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,11 @@ CLI::App* Registry::add(const std::string& name, const std::string& description,
   sub->add_option("--seed", globals.seed, "seed of everything random")->capture_default_str();
   sub->callback([this, run = std::move(run)] { selected = run; });
   return sub;
+}
+
+CLI::Validator at_least_one() {
+  // The text is a whole number in its plain form by now: see check_whole.
+  return {[](std::string& text) { return text == "0" || text.starts_with('-') ? text + " is out of range; allowed is 1 or more" : std::string(); }, "1 or more"};
 }
 
 void print_json(const Json& document) { std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
@@ -40,9 +46,28 @@ std::string quoted(int argc, char** argv) {
   return line;
 }
 
+// The option parser reads integers with strtoll: what is too large becomes the largest, 010 becomes 8, and -1 a huge seed. Here they are decimal
+// numbers that fit, or refused.
+template <class T>
+std::string check_whole(std::string& text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return "\"" + text + "\" is not a whole number, or is too large";
+  text = std::to_string(value);
+  return {};
+}
+
+void check_whole_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT")) option->transform(CLI::Validator(check_whole<int64_t>, ""));
+    if (type.starts_with("UINT")) option->transform(CLI::Validator(check_whole<uint64_t>, ""));
+  }
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) check_whole_numbers(*sub);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Transept: architecture workbench for transformer language models", "transept"};
-  app.require_subcommand(1);
   app.set_version_flag("--version", TRANSEPT_VERSION);
   app.failure_message([](const CLI::App*, const CLI::Error& e) { return "error: " + std::string(e.what()) + "; see --help\n"; });
   Globals globals;
@@ -59,11 +84,14 @@ int run(int argc, char** argv) {
   register_synth(registry);
   register_tokenize(registry);
   register_train(registry);
+  check_whole_numbers(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
+  // The parser's own demand for a subcommand would come before its complaint about a name that is none.
+  if (!registry.selected) throw InputError("transept", "needs a subcommand", "see --help");
   return registry.selected();
 }
 

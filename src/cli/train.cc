@@ -125,7 +125,7 @@ std::string fingerprint(const Split& split) {
 Json describe_run(const Options& o, const ArchSpec& spec, const Corpus& corpus, const Tokenizer& tokenizer) {
   return {{"spec", spec_to_json(spec)},
           {"config", config_to_json(o.config)},
-          {"tokenizer", tokenizer.kind()},
+          {"tokenizer", {{"kind", tokenizer.kind()}, {"choice", o.tokenizer}}},
           {"data", {{"train_tokens", corpus.train().tokens()}, {"val_tokens", corpus.val().tokens()}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}}}};
 }
 
@@ -164,6 +164,10 @@ void adopt_config(Options& o, const FoundCheckpoint& found, bool seed_given) {
 
 void check_same(const Json& recorded, const Json& now) {
   Problems problems;
+  const Json &had = recorded.at("tokenizer").at("choice"), &asked = now.at("tokenizer").at("choice");
+  if (asked != "" && asked != had) {
+    problems.push_back({"--tokenizer", "is " + asked.dump() + ", but the run that is resumed was started with " + (had == "" ? "none" : had.dump()), "leave it out, or start another run"});
+  }
   if (recorded.at("spec") != now.at("spec")) problems.push_back({"SPEC", "is not the one of the run that is resumed", "give that one, or start another run"});
   if (recorded.at("data") != now.at("data")) problems.push_back({"--data", "gives other tokens than the run that is resumed was trained on", "give the same text and split, or start another run"});
   throw_if_any(std::move(problems));
@@ -193,11 +197,10 @@ int run(Options o, const Globals& globals, bool seed_given) {
 
   std::optional<FoundCheckpoint> resume;
   std::error_code code;
-  if (fs::is_directory(o.out, code)) resume = find_checkpoint(o.out, say);
-  if (resume && !o.resume && !o.overwrite) {
+  if (!o.overwrite && fs::is_directory(o.out, code)) resume = find_checkpoint(o.out, say);
+  if (resume && !o.resume) {
     throw InputError(o.out, fmt::format("already holds a run, at step {}", resume->state.step), "go on with --resume, start it again with --overwrite, or name another folder");
   }
-  if (!o.resume) resume.reset();
   if (o.resume && !resume) say(o.out + " holds no checkpoint yet: starting from the beginning");
   fill_defaults(o, spec);
   check_options(o);
@@ -218,7 +221,10 @@ int run(Options o, const Globals& globals, bool seed_given) {
   texts = {};
   val_texts = {};
   Json run_record = describe_run(o, spec, corpus, *tokenizer);
-  if (resume) check_same(resume->state.run, run_record);
+  if (resume) {
+    check_same(resume->state.run, run_record);
+    run_record["tokenizer"] = resume->state.run.at("tokenizer");
+  }
   make_writable_folder(o.out);
 
   const Plan plan = make_plan(spec, plan_options(o.config));
@@ -288,6 +294,8 @@ int run(Options o, const Globals& globals, bool seed_given) {
   }
   if (globals.json) {
     print_json(summary);
+  } else if (r.steps_done == 0 && !r.interrupted) {
+    fmt::print("step {}: nothing is left to do; more --steps go further; checkpoint in {}\n", r.step, (fs::path(o.out) / "checkpoint").string());
   } else if (!r.interrupted) {
     fmt::print("step {}: loss {:.4f}, validation loss {:.4f}, {:.0f} tokens/s, {:.1f} GFLOP/s; checkpoint in {}\n", r.step, r.loss, r.val_loss.value_or(NAN), r.tokens_per_second,
                r.tokens_per_second * flops_per_token * 1e-9, (fs::path(o.out) / "checkpoint").string());

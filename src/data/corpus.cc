@@ -206,7 +206,9 @@ Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokeniz
   Problems problems;
   const std::string mend = val_texts != nullptr ? "give more text, or choose a shorter context"
                                                 : "give more text, another validation fraction, or a shorter context";
-  const auto check = [&](const char* where, const Split& split) {
+  const auto check = [&](const char* part, const TextFiles& from, const Split& split) {
+    std::string where = from.files.empty() ? part : from.files.front().path.string() + ": " + part;
+    if (from.files.size() > 1) where = from.files.front().path.string() + " and " + std::to_string(from.files.size() - 1) + " more: " + part;
     if (unit_ == Unit::kLines) {
       if (split.documents() < 1)
         problems.push_back({where, "holds no line", "give more lines, or another validation fraction"});
@@ -218,8 +220,8 @@ Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokeniz
                           mend});
     }
   };
-  check("training text", train());
-  check("validation text", val());
+  check("training text", texts, train());
+  check("validation text", val_texts != nullptr ? *val_texts : texts, val());
   throw_if_any(std::move(problems));
 }
 

@@ -44,12 +44,29 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, Count rows)
           .norm_statistics = rows * (2 * statistics(layer.norm))};
 }
 
-LayerBackward layer_backward(const ArchSpec& spec, const LayerSpec& layer, Count rows) {
-  const AttentionWidths a = widths(layer.attention);
-  const Count hidden = rows * spec.hidden_size;
-  const Count activation = rows * layer.ffn.intermediate_size;
-  return {.ffn = hidden + activation + activation + rows * layer.ffn.in_width() + hidden,
-          .attention = hidden + rows * a.output + rows * a.qkv + hidden + rows * a.heads};
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, Count rows, bool recompute) {
+  const bool pre = layer.placement == NormPlacement::kPre;
+  const LayerSaved s = layer_saved(spec, layer, rows);
+  const Count gradient = rows * spec.hidden_size, activation = rows * layer.ffn.intermediate_size;
+  const Count statistics_of_one = rows * statistics(layer.norm);
+  // Dropout's backward pass masks a copy: the residual still needs the gradient as it is.
+  const Count masked = spec.dropout > 0 ? gradient : Count(0);
+  const Count standing_attention = s.residual_in + (pre ? s.attention_input + statistics_of_one : Count(0)) + s.qkv +
+                                   s.attention_output + s.log_sum_exp;
+  // Post placement: the last norm is through, and gave back its input.
+  const Count standing_ffn = standing_attention + s.residual_middle + s.ffn_first + statistics_of_one +
+                             (pre ? s.ffn_input : s.attention_input);
+
+  // The gradient of ffn_first takes its place. The activation made again is gone when the gradient of the input comes.
+  const Count ffn = standing_ffn + gradient + masked + std::max(activation, gradient);
+  // Gradients of the residual, of attention_output and of qkv.
+  const Count attention = standing_attention + gradient + s.attention_output + s.qkv;
+  Count peak = std::max(ffn, attention);
+  if (!pre) peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
+  // The forward pass again, up to the layer's output, while the gradient of that waits.
+  if (recompute)
+    peak = std::max(peak, s.total() + gradient + (pre ? gradient + activation : std::max(activation, gradient)));
+  return peak;
 }
 
 int64_t head_chunk_rows(int64_t vocab_size) {
@@ -58,28 +75,25 @@ int64_t head_chunk_rows(int64_t vocab_size) {
 }
 
 int64_t ActivationBytes::total() const {
-  return (Count(saved_layers) + saved_ends + std::max(head_transient, backward_transient)).value();
+  return (Count(saved_layers) + std::max((Count(saved_ends) + head_transient).value(), backward_transient)).value();
 }
 
 ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, bool recompute) {
   const Count rows = Count(batch) * context;
   const Count hidden = rows * spec.hidden_size;
-  Count saved, transient;
+  Count saved, backward;
   for (const LayerSpec& layer : spec.layers) {
+    backward = std::max(backward, saved + layer_peak(spec, layer, rows, recompute));
     const LayerSaved kept = layer_saved(spec, layer, rows);
-    const Count backward = layer_backward(spec, layer, rows).peak();
     saved += recompute ? kept.residual_in : kept.total();
-    // Its input stands already; the rest of its saved set is made anew for its own backward pass.
-    const Count again = recompute ? Count(kept.total().value() - kept.residual_in.value()) : Count(0);
-    transient = std::max(transient, backward + again);
   }
-  // Without a final norm the last layer's output is what the head reads, and is kept for it.
+  // Without a final norm the last layer's output is what the head reads.
   const Count ends = spec.has_final_norm() ? hidden + hidden + rows * statistics(spec.final_norm) : hidden;
   const Count chunk = Count(std::min(rows.value(), head_chunk_rows(spec.vocab_size))) * spec.vocab_size;
   return {.saved_layers = (saved * kFloat).value(),
           .saved_ends = (ends * kFloat).value(),
           .head_transient = ((chunk + hidden) * kFloat).value(),
-          .backward_transient = (transient * kFloat).value()};
+          .backward_transient = (backward * kFloat).value() - (saved * kFloat).value()};
 }
 
 int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows) {

@@ -25,25 +25,23 @@ struct LayerSaved {
 };
 LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, Count rows);
 
-// What the backward pass of one layer holds beside the saved ones, in elements: the larger of its two sublayers.
-struct LayerBackward {
-  Count ffn;        // gradients of the residual, of the activation, of ffn_first and of ffn_input, and the activation
-                    // computed again
-  Count attention;  // gradients of the residual, of attention_output, of qkv and of attention_input, and the row sums
-                    // of output times its gradient
-  Count peak() const { return std::max(ffn, attention); }
-};
-LayerBackward layer_backward(const ArchSpec& spec, const LayerSpec& layer, Count rows);
+// What a layer holds at the fullest moment of its backward pass, in elements: of its saved set what still stands, and
+// what is needed on top. Buffers go back as soon as their last reader is through, so the two sublayers' needs do not
+// add up. `recompute`: its saved set is made again first.
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, Count rows, bool recompute);
 
 // Rows of logits that the head and the loss make at a time: a chunk holds at most 4 Mi floats, within 64 to 1024 rows.
 int64_t head_chunk_rows(int64_t vocab_size);
 
+// Two moments can be the fullest: the head's, when everything saved stands, and one within the backward pass, when what
+// belongs to the head and to later layers is gone.
 struct ActivationBytes {
   int64_t saved_layers = 0;        // kept by all layers until their backward pass
-  int64_t saved_ends = 0;          // final norm: its input, its output, its statistics
+  int64_t saved_ends = 0;          // final norm: its input, its output, its statistics; gone before the layers' turn
   int64_t head_transient = 0;      // a chunk of logits, and the gradient of the final norm's output
-  int64_t backward_transient = 0;  // of the layer that needs most; with recomputation also its saved set, made again
-  // The two transients follow one another, while everything saved still stands.
+  int64_t backward_transient = 0;  // at the fullest moment of the layers' backward pass, beyond saved_layers
+  // The buffers alive at the same time. What the arena takes may be a few percent more: a gap too small for the next
+  // buffer stays empty.
   int64_t total() const;
 };
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/problem.h"
 #include "ckpt/safetensors.h"
 
 namespace transept {
@@ -52,7 +53,10 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run_folder, const
   // A kill between the exchange and the renaming leaves the former checkpoint under the partial name.
   std::string damage;
   for (const fs::path& folder : {names.current, names.previous, names.partial}) {
-    if (!fs::exists(folder / kStateFile)) continue;
+    if (!fs::exists(folder / kStateFile)) {
+      if (folder != names.partial && fs::exists(folder) && damage.empty()) damage = (folder / kStateFile).string() + ": no such file";
+      continue;
+    }
     try {
       FoundCheckpoint found{folder, read_state(folder)};
       const SafetensorsCheckpoint weights(folder);  // throws when they are not whole
@@ -64,6 +68,15 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run_folder, const
   }
   if (!damage.empty()) throw InputError(run_folder.string(), "holds no whole checkpoint (" + damage + ")", "start again in another folder");
   return std::nullopt;
+}
+
+void remove_checkpoints(const fs::path& run_folder) {
+  const Names names(run_folder);
+  for (const fs::path& folder : {names.partial, names.previous, names.current}) {
+    std::error_code code;
+    fs::remove_all(folder, code);
+    if (code) throw EnvironmentError(folder.string(), "could not be removed: " + code.message());
+  }
 }
 
 void load_checkpoint(const FoundCheckpoint& found, Model& model, AdamW& optimizer, const ModelIo& io) {

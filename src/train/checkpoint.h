@@ -37,6 +37,9 @@ struct FoundCheckpoint {
 };
 std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& run_folder, const std::function<void(std::string)>& note);
 
+// All of them: before a run starts anew, since a resume must not take another run's for its own.
+void remove_checkpoints(const std::filesystem::path& run_folder);
+
 // Weights and moments, bit for bit.
 void load_checkpoint(const FoundCheckpoint& found, Model& model, AdamW& optimizer, const ModelIo& io);
 

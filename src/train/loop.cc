@@ -148,12 +148,14 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     load_checkpoint(*resume, model, trainer.optimizer(), hooks.io);
     state.step = resume->state.step;
     state.tokens = resume->state.tokens;
+  } else {
+    remove_checkpoints(run_folder);
   }
   const std::optional<int64_t> from = resume ? std::optional(state.step) : std::nullopt;
   MetricsWriter metrics(run_folder / "metrics.jsonl", from);
   MetricsWriter samples(run_folder / "samples.jsonl", from);
   TensorBoardWriter board(run_folder / "tensorboard");
-  if (resume) board.resumed(state.step + 1);
+  board.resumed(state.step + 1);  // a run that was killed before its first checkpoint, or is overwritten, left events too
 
   const Sampler sampler(corpus.train(), config.context, config.batch, config.seed);
   const int64_t total = config.schedule.total_steps;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,7 +76,7 @@ struct LoopResult {
   int64_t step = 0;           // of the run, at the end
   int64_t steps_done = 0;     // here
   int64_t tokens = 0;
-  double loss = 0;            // of the last step
+  double loss = std::numeric_limits<double>::quiet_NaN();  // of the last step; NaN without a step
   std::optional<double> val_loss;
   double seconds = 0;                 // spent here
   double tokens_per_second = 0;       // median over the steps done here

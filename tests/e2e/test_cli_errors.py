@@ -32,8 +32,11 @@ class Calls(Case):
         for value in ("-1", "0", "many"):
             with self.subTest(threads=value):
                 self.assert_refused(*train, "--steps", 1, "--threads", value, status=2, says=["--threads"])
+        for value in ("-1", "1.5", "99999999999999999999"):
+            with self.subTest(seed=value):
+                self.assert_refused(*train, "--steps", 1, "--seed", value, status=2, says=["--seed"])
         for option in ("--context", "--batch"):
-            for value in ("-1", "0", "1e99"):
+            for value in ("-1", "0", "1e99", "99999999999999999999"):
                 with self.subTest(option=option, value=value):
                     self.assert_refused("plan", self.spec(), option, value, status=2, says=[option])
 
@@ -149,10 +152,22 @@ class Models(Trained):
                 self.assert_refused("eval", self.checkpoint, "--data", self.data, option, value, status=2, says=[option])
 
     def test_tokens(self):
-        for tokens in ("", "1,x", "-1", "1,,2", "260", "99999999999999999999", ",".join(["1"] * 65)):
+        for tokens in ("", "1,x", "-1", "1,,2", "260", "99999999999999999999"):
             with self.subTest(tokens=tokens[:20]):
                 self.assert_refused("logits", self.checkpoint, "--tokens", tokens, "--npy", self.tmp / "a.npy", status=2, says=["--tokens"])
                 self.assertFalse((self.tmp / "a.npy").exists())
+
+    def test_more_tokens_than_positions(self):
+        # A rotation has no end; a table of learned positions has.
+        learned = self.spec("learned.json", position={"kind": "learned"}, max_position_embeddings=16)
+        self.run_ok("train", learned, "--data", self.data, "--out", self.tmp / "run", "--steps", 1, "--batch", 1)
+        for tokens in (16, 17):
+            command = ("logits", self.tmp / "run", "--tokens", ",".join(["1"] * tokens), "--npy", self.tmp / "a.npy")
+            if tokens == 16:
+                self.run_ok(*command)
+            else:
+                self.assert_refused(*command, status=2, says=["--tokens"])
+                self.assert_refused(*command, "--incremental", status=2, says=["--tokens"])
 
     def test_sampling(self):
         for option, values in {"--max-tokens": ("-1", "x"), "--temperature": ("-0.5", "nan", "x"), "--top-k": ("-1",),

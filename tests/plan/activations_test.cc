@@ -18,8 +18,9 @@ TEST(Activations, WrittenOut) {
   EXPECT_EQ(bytes.saved_layers, 4 * 6 * n * (4 * 384 + (6 + 2 * 2) * 64 + 6 * 64 + 6 + 2 * 1024 + 2));
   EXPECT_EQ(bytes.saved_ends, 4 * n * (2 * 384 + 1));
   EXPECT_EQ(bytes.head_transient, 4 * (1024 * 512 + n * 384));
-  EXPECT_EQ(bytes.backward_transient, 4 * n * (2 * 384 + 2 * 1024 + 2048));
-  EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.saved_ends + bytes.backward_transient);
+  // The last layer's feed-forward: the gradient of its output, and the activation made again.
+  EXPECT_EQ(bytes.backward_transient, 4 * n * (384 + 1024));
+  EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.backward_transient);
 }
 
 TEST(Activations, Recomputed) {
@@ -27,9 +28,38 @@ TEST(Activations, Recomputed) {
   const int64_t n = 16 * 256;
   const ActivationBytes whole = activation_bytes(spec, 16, 256, false), again = activation_bytes(spec, 16, 256, true);
   EXPECT_EQ(again.saved_layers, 4 * 6 * n * 384);
-  EXPECT_EQ(again.backward_transient, whole.backward_transient + whole.saved_layers / 6 - 4 * n * 384);
+  // The saved set of one layer beside its input, and at the end of its second forward pass the output.
+  EXPECT_EQ(again.backward_transient, whole.backward_transient + whole.saved_layers / 6 - 4 * n * 384 + 4 * n * 384);
   EXPECT_EQ(again.saved_ends, whole.saved_ends);
   EXPECT_LT(again.total(), whole.total());
+}
+
+TEST(Activations, DropoutMasksACopyOfTheGradient) {
+  const ArchSpec spec = spec_from_json({{"extends", "bench-a"}, {"dropout", 0.1}}, "t");
+  const int64_t n = 16 * 256;
+  EXPECT_EQ(activation_bytes(spec, 16, 256, false).total(),
+            activation_bytes(preset("bench-a"), 16, 256, false).total() + 4 * n * 384);
+}
+
+// Heads much wider than the model: the attention's own gradients are the most that a layer needs.
+TEST(Activations, WideAttention) {
+  const ArchSpec spec = spec_from_json({{"extends", "bench-a"},
+                                        {"attention", {{"head_dim", 512}, {"num_key_value_heads", 6}}},
+                                        {"layers", {{{"repeat", 1}}}}},
+                                       "t");
+  const int64_t n = 16 * 256, heads = 6 * 512;
+  EXPECT_EQ(activation_bytes(spec, 16, 256, false).total(),
+            4 * n * ((2 * 384 + 1 + 3 * heads + heads + 6) + 384 + heads + 3 * heads));
+}
+
+// A layer that keeps little after one that keeps much: the first one's turn is the fullest moment only with
+// recomputation.
+TEST(Activations, LayersThatDiffer) {
+  const Json wide = {{"ffn", {{"intermediate_size", 65536}}}};
+  const ArchSpec spec = spec_from_json({{"extends", "bench-a"}, {"layers", {wide, {{"repeat", 5}}}}}, "t");
+  const int64_t n = 256;
+  const ActivationBytes again = activation_bytes(spec, 1, 256, true);
+  EXPECT_EQ(again.total(), 4 * n * ((4 * 384 + (6 + 2 * 2) * 64 + 6 * 64 + 6 + 2 * 65536 + 2) + 2 * 384 + 65536));
 }
 
 TEST(Activations, HeadTakesOverWithALargeVocabulary) {

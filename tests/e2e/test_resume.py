@@ -1,0 +1,266 @@
+"""A run that is killed or stopped and resumed ends with the bits of one that never stopped; what would change its numbers is refused."""
+
+import json
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import BIN, Case, main
+
+STEPS = 240
+# Dropout, accumulation, clipping, a schedule that moves, and a checkpoint interval that divides nothing: state of every kind.
+FLAGS = {"--steps": STEPS, "--context": 64, "--batch": 4, "--accumulate": 2, "--lr": 3e-3, "--seed": 7, "--checkpoint-every": 17,
+         "--eval-every": 50, "--eval-tokens": 2000, "--sample-every": 100, "--threads": 2}
+STATE = ("model.safetensors", "training_state.safetensors")
+SAME = ("step", "tokens", "loss", "lr", "grad_norm", "val_loss")  # of a line of metrics: what is computed, not measured
+KILLS = 20
+
+
+def metrics(out: Path) -> list[dict]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def steps_logged(out: Path) -> int:
+    try:
+        return (out / "metrics.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
+def tensors(path: Path) -> dict:
+    """Name to bytes."""
+    raw = path.read_bytes()
+    at = 8 + struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:at])
+    header.pop("__metadata__", None)
+    return {name: raw[at + entry["data_offsets"][0]:at + entry["data_offsets"][1]] for name, entry in header.items()}
+
+
+class Runs(Case):
+    """One run without interruption, made once, to which others are compared."""
+
+    @classmethod
+    def setUpClass(cls):
+        home = tempfile.TemporaryDirectory(prefix="transept-")
+        cls.addClassCleanup(home.cleanup)
+        maker = Case()
+        maker.tmp = Path(home.name)
+        cls.spec_file = maker.spec(dropout=0.1, hidden_size=64)
+        cls.data = maker.tmp / "text.txt"
+        maker.run_ok("synth", "--bytes", 60000, "--out", cls.data)
+        cls.whole = maker.tmp / "whole"
+        started = time.monotonic()
+        maker.run_ok(*cls.command(cls.whole))
+        cls.seconds = time.monotonic() - started
+
+    @classmethod
+    def command(cls, out: Path, *more, **changes) -> tuple:
+        """`changes` replace flags: min_lr=0.1."""
+        flags = {**FLAGS, **{"--" + name.replace("_", "-"): value for name, value in changes.items()}}
+        return ("train", cls.spec_file, "--data", cls.data, "--out", out, *(word for flag in flags.items() for word in flag), *more)
+
+    def start(self, out: Path, *more) -> subprocess.Popen:
+        child = subprocess.Popen([str(BIN), *map(str, self.command(out, *more))], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        return child
+
+    def assert_same_run(self, out: Path):
+        for name in STATE:
+            self.assertEqual((out / "checkpoint" / name).read_bytes() == (self.whole / "checkpoint" / name).read_bytes(), True, f"{name} differs")
+        got, wanted = metrics(out), metrics(self.whole)
+        self.assertEqual([m["step"] for m in got], list(range(1, STEPS + 1)))
+        self.assertEqual([{k: m.get(k) for k in SAME} for m in got], [{k: m.get(k) for k in SAME} for m in wanted])
+        self.assertEqual((out / "samples.jsonl").read_text(), (self.whole / "samples.jsonl").read_text())
+
+    def kill(self, child: subprocess.Popen) -> bool:
+        """Whether the process was still at work."""
+        alive = child.poll() is None
+        child.kill()
+        return child.wait() == -signal.SIGKILL and alive
+
+
+class Killed(Runs):
+    def test_the_run_has_state_of_every_kind(self):
+        """What the comparisons below rest on: the same command gives the same bits, and another seed gives others."""
+        self.run_ok(*self.command(self.tmp / "again"))
+        self.assert_same_run(self.tmp / "again")
+        for name, change in {"seed": 8, "accumulate": 1, "lr": 2e-3}.items():
+            self.run_ok(*self.command(self.tmp / name, **{name: change}))
+            with self.assertRaises(AssertionError):
+                self.assert_same_run(self.tmp / name)
+
+    def test_killed_again_and_again(self):
+        """One run, killed at random moments all along its way, every other time while a checkpoint is being written."""
+        dice = random.Random(20)
+        out = self.tmp / "out"
+        alive, while_saving, before = 0, 0, 0
+        for n in range(KILLS):
+            child = self.start(out, "--resume")
+            if n % 2:
+                deadline = time.monotonic() + 60
+                while not (out / "checkpoint.partial").exists() and child.poll() is None and time.monotonic() < deadline:
+                    pass
+                time.sleep(dice.uniform(0, 0.02))
+            else:
+                goal = min(before + dice.randint(1, 3 * STEPS // KILLS), STEPS - 1)
+                while steps_logged(out) < goal and child.poll() is None:
+                    time.sleep(0.001)
+                time.sleep(dice.uniform(0, 0.01))
+            alive += self.kill(child)
+            while_saving += (out / "checkpoint.partial").exists()
+            before = steps_logged(out)
+        self.assertGreaterEqual(alive, KILLS - 2, "most kills must meet a run at work")
+        self.assertGreaterEqual(while_saving, 3, "some kills must meet a checkpoint in the making")
+        self.run_ok(*self.command(out, "--resume"))
+        self.assert_same_run(out)
+
+    def test_killed_once_anywhere(self):
+        """Runs of their own, each killed once, the moments spread over the whole time of a run; then resumed to the end."""
+        dice = random.Random(21)
+        alive = 0
+        for n in range(KILLS):
+            out = self.tmp / f"out{n}"
+            child = self.start(out)
+            time.sleep((n + dice.random()) / KILLS * self.seconds)
+            alive += self.kill(child)
+            self.run_ok(*self.command(out, "--resume"))
+            self.assert_same_run(out)
+            shutil.rmtree(out)
+        self.assertGreaterEqual(alive, KILLS * 3 // 4, "most kills must meet a run at work")
+
+    def test_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                out = self.tmp / number.name
+                child = self.start(out)
+                while steps_logged(out) < 23 and child.poll() is None:
+                    time.sleep(0.001)
+                child.send_signal(number)
+                self.assertEqual(child.wait(60), 130)
+                stopped_at = steps_logged(out)
+                self.assertLess(stopped_at, STEPS)
+                result = self.run_ok(*self.command(out, "--resume", "--json"))
+                summary = json.loads(result.stdout)
+                # Nothing done is done again: it was saved at the very step at which it stopped.
+                self.assertEqual((summary["step"], summary["steps_done"]), (STEPS, STEPS - stopped_at))
+                self.assert_same_run(out)
+
+    def test_overwritten_and_killed(self):
+        """Nothing of the run before is resumed."""
+        out = self.tmp / "out"
+        self.run_ok(*self.command(out, steps=20))
+        child = self.start(out, "--overwrite")
+        while not 1 <= steps_logged(out) < 17 and child.poll() is None:
+            pass
+        self.assertTrue(self.kill(child))
+        self.run_ok(*self.command(out, "--resume"))
+        self.assert_same_run(out)
+
+
+class Settled(Runs):
+    """What a resume allows and refuses: on copies of a finished run."""
+
+    def setUp(self):
+        super().setUp()
+        self.out = Path(shutil.copytree(self.whole, self.tmp / "out"))
+        self.newest, self.before = self.out / "checkpoint", self.out / "checkpoint.previous"
+
+    def test_no_run_is_overwritten_unasked(self):
+        self.assert_refused(*self.command(self.out), status=2, says=["--resume", "--overwrite"])
+        self.assert_refused(*self.command(self.out, "--resume", "--overwrite"), status=2, says=["--resume"])
+        self.assert_same_run(self.out)
+        self.run_ok(*self.command(self.out, "--overwrite", seed=8))
+        with self.assertRaises(AssertionError):
+            self.assert_same_run(self.out)
+
+    def test_nothing_left_to_do(self):
+        summary = self.json(*self.command(self.out, "--resume"))
+        self.assertEqual((summary["step"], summary["steps_done"], summary["loss"]), (STEPS, 0, None))
+        self.assert_same_run(self.out)
+
+    def test_fixed_flags(self):
+        changes = {"context": 32, "batch": 8, "accumulate": 1, "schedule": "linear", "lr": 1e-3, "min_lr": 1e-5, "warmup": 3, "decay_steps": 7,
+                   "beta1": 0.8, "beta2": 0.9, "eps": 1e-6, "weight_decay": 0.5, "clip": 2, "seed": 8, "tokenizer": "bpe:260"}
+        for name, value in changes.items():
+            with self.subTest(flag=name):
+                self.assert_refused(*self.command(self.out, "--resume", **{name: value}), status=2, says=["--" + name.replace("_", "-")])
+        # All of them at once, each named.
+        self.assert_refused(*self.command(self.out, "--resume", lr=1e-3, batch=8, seed=8), status=2, says=["--lr", "--batch", "--seed"])
+        self.assert_same_run(self.out)
+
+    def test_free_flags(self):
+        self.run_ok(*self.command(self.out, "--resume", "--recompute", eval_every=7, eval_tokens=100, sample_every=9, checkpoint_every=5, threads=1))
+        # Flags that are left out are as they were.
+        self.run_ok("train", self.spec_file, "--data", self.data, "--out", self.out, "--resume")
+        self.assert_same_run(self.out)
+
+    def test_other_data_and_spec(self):
+        other = self.file("other.txt", self.data.read_bytes()[:-1] + b"!")
+        self.assert_refused("train", self.spec_file, "--data", other, "--out", self.out, "--resume", status=2, says=["--data"])
+        self.assert_refused(*self.command(self.out, "--resume", val_fraction=0.2), status=2, says=["--data"])
+        spec = self.spec("other.json", dropout=0.2, hidden_size=64)
+        self.assert_refused("train", spec, "--data", self.data, "--out", self.out, "--resume", status=2, says=["SPEC"])
+
+    def test_more_steps(self):
+        """With a rate that does not depend on the end, a run that is lengthened is one that was long from the start; wherever it is lengthened."""
+        flags = {"schedule": "constant", "warmup": 5, "min_lr": 0, "decay_steps": 1}
+        self.run_ok(*self.command(self.tmp / "long", **flags, steps=60))
+        wanted = metrics(self.tmp / "long")
+        for steps in (1, 2, 19, 34, 59):
+            with self.subTest(steps=steps):
+                out = self.tmp / f"from{steps}"
+                self.run_ok(*self.command(out, **flags, steps=steps))
+                self.run_ok(*self.command(out, "--resume", **flags, steps=60))
+                for name in STATE:
+                    self.assertTrue(tensors(out / "checkpoint" / name) == tensors(self.tmp / "long/checkpoint" / name), name)
+                self.assertEqual([m["loss"] for m in metrics(out)], [m["loss"] for m in wanted])
+
+    def damage(self, checkpoint: Path, name: str, keep: float | None):
+        path = checkpoint / name
+        if keep is None:
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:int(path.stat().st_size * keep)])
+
+    def test_damaged_checkpoint(self):
+        for name in STATE:
+            for keep in (None, 0, 0.01, 0.9):
+                with self.subTest(damaged=name, keep=keep):
+                    shutil.rmtree(self.out)
+                    shutil.copytree(self.whole, self.out)
+                    self.damage(self.newest, name, keep)
+                    result = self.run_ok(*self.command(self.out, "--resume"))
+                    notes = [line for line in result.stderr.splitlines() if "going on from" in line]
+                    self.assertEqual(len(notes), 1, str(result))
+                    self.assertIn(name, notes[0])
+                    self.assertIn(str(self.before), notes[0])
+                    self.assert_same_run(self.out)
+
+    def test_no_whole_checkpoint(self):
+        for checkpoint in (self.newest, self.before):
+            self.damage(checkpoint, STATE[1], 0.5)
+        self.assert_refused(*self.command(self.out, "--resume"), status=2, says=[str(self.out)])
+        self.run_ok(*self.command(self.out, "--overwrite"))
+        self.assert_same_run(self.out)
+
+    def test_torn_metrics(self):
+        shutil.rmtree(self.newest)
+        log = self.out / "metrics.jsonl"
+        log.write_bytes(log.read_bytes()[:-40])
+        self.run_ok(*self.command(self.out, "--resume"))
+        self.assert_same_run(self.out)
+
+    def test_resume_of_nothing(self):
+        result = self.run_ok(*self.command(self.tmp / "new", "--resume"))
+        self.assertIn("no checkpoint yet", result.stderr)
+        self.assert_same_run(self.tmp / "new")
+
+
+if __name__ == "__main__":
+    main()

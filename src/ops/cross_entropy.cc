@@ -21,9 +21,10 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr;
   const int64_t vocab = head.out, run = std::min(loss_rows(vocab), x.rows);
+  // The one that outlives this call comes first, so that the others leave no gap behind it.
+  Buffer dx = train ? Buffer(context.arena, x.rows * x.width) : Buffer();
   const Buffer logits(context.arena, std::max<int64_t>(1, run * vocab));
   const Buffer losses(context.arena, std::max<int64_t>(1, run));
-  Buffer dx = train ? Buffer(context.arena, x.rows * x.width) : Buffer();
   LossSum sum;
   for (int64_t first = 0; first < x.rows; first += run) {
     const int64_t rows = std::min(run, x.rows - first);

@@ -23,7 +23,7 @@ void rotate(ThreadPool& pool, Rows x, const BatchLayout& layout, int64_t heads, 
 void rotate_in_place(const OpContext& context, const Var& x, const BatchLayout& layout, int64_t heads, int64_t head_dim,
                      std::shared_ptr<const RotationTable> table) {
   rotate(context.pool, x.view(), layout, heads, head_dim, *table, +1);
-  if (context.tape) {
+  if (context.tape && x.gradient) {
     context.tape->record([&pool = context.pool, slot = x.gradient, rows = x.rows, width = x.width, layout, heads, head_dim, table = std::move(table)] {
       if (slot->buffer) rotate(pool, {slot->buffer.data(), rows, width, width}, layout, heads, head_dim, *table, -1);
     });

@@ -39,6 +39,12 @@ std::vector<AttentionSequence> sequences_of(const AttentionShape& shape, const B
 Var attention(const OpContext& context, const Var& qkv, const AttentionShape& shape, const BatchLayout& layout, const CachedKeys& cached) {
   const Offsets at(shape);
   TRANSEPT_CHECK(qkv.width == at.width && !(context.tape && cached));
+  int64_t covered = 0;  // rows of no sequence would be left as they are, in the result and in the gradient
+  for (const SequenceRows& s : layout) {
+    TRANSEPT_CHECK(s.first_row == covered);
+    covered += s.rows;
+  }
+  TRANSEPT_CHECK(covered == qkv.rows);
   const Var out = context.make(qkv.rows, at.k);
   const bool flows_back = context.tape && qkv.gradient;
   const Buffer lse = flows_back ? Buffer(context.arena, qkv.rows * shape.heads) : Buffer();

@@ -152,5 +152,19 @@ TEST(AttentionDeath, ThereIsNoCacheWhereGradientsAreWanted) {
   EXPECT_DEATH(attention(context, qkv, {2, 1, 4, 1, 0}, {{0, 1, 0}}), "does not hold");
 }
 
+TEST(AttentionDeath, EveryRowBelongsToOneSequence) {
+  ThreadPool pool(1);
+  Arena arena;
+  const OpContext context{pool, arena, nullptr};
+  const Var qkv = context.make(4, 3);
+  std::fill_n(qkv.value.data(), 12, 1.f);
+  const AttentionShape shape{1, 1, 1, 1, 0};
+  EXPECT_EQ(attention(context, qkv, shape, {{0, 3, 0}, {3, 1, 0}}).rows, 4);
+  for (const BatchLayout& layout :
+       {BatchLayout{{0, 3, 0}}, {{0, 3, 0}, {3, 2, 0}}, {{0, 1, 0}, {2, 2, 0}}, {{0, 3, 0}, {2, 2, 0}}}) {
+    EXPECT_DEATH(attention(context, qkv, shape, layout), "does not hold");
+  }
+}
+
 }  // namespace
 }  // namespace transept

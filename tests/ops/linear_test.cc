@@ -74,5 +74,23 @@ TEST(Linear, DropsTheSameElementsForwardAndBackward) {
   }
 }
 
+TEST(LinearDeath, ThePartsOfTheEndFitTheResult) {
+  ThreadPool pool(1);
+  Arena arena;
+  const OpContext context{pool, arena, nullptr};
+  const Var x = context.make(2, 3), narrow = context.make(2, 3), low = context.make(1, 4);
+  for (const Var* v : {&x, &narrow, &low}) std::fill_n(v->value.data(), v->value.size(), 1.f);
+  const std::vector<float> memory(12, 1.f);
+  const Param weight{memory.data(), nullptr, 4, 3}, wrong_bias{memory.data(), nullptr, 3, 1};
+  EXPECT_DEATH(linear(context, low, weight), "does not hold");
+  EXPECT_DEATH(linear(context, x, weight, {.bias = wrong_bias, .dropout = {}, .residual = nullptr}), "does not hold");
+  EXPECT_DEATH(
+      linear(context, x, weight, {.bias = {}, .dropout = EndParts{.dropout = true}.mask(3), .residual = nullptr}),
+      "does not hold");
+  for (const Var* v : {&narrow, &low}) {
+    EXPECT_DEATH(linear(context, x, weight, {.bias = {}, .dropout = {}, .residual = v}), "does not hold");
+  }
+}
+
 }  // namespace
 }  // namespace transept

@@ -81,7 +81,7 @@ TEST(Rope, KeepsItsTable) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(RopeDeath, PositionsLieInTheTable) {
+TEST(RopeDeath, RowsPositionsAndHeadsLieInTheirBounds) {
   ThreadPool pool(1);
   Arena arena;
   const OpContext context{pool, arena, nullptr};
@@ -90,6 +90,9 @@ TEST(RopeDeath, PositionsLieInTheTable) {
   const auto table = std::make_shared<RotationTable>(RotationTable{{1.f, 1.f}, {0.f, 0.f}, 1, 2});
   rotate_in_place(context, x, {{0, 2, 0}}, 1, 2, table);
   EXPECT_DEATH(rotate_in_place(context, x, {{0, 2, 1}}, 1, 2, table), "does not hold");
+  EXPECT_DEATH(rotate_in_place(context, x, {{1, 2, 0}}, 1, 2, table), "does not hold");
+  EXPECT_DEATH(rotate_in_place(context, x, {{0, 2, 0}}, 2, 2, table), "does not hold");
+  EXPECT_DEATH(rotate_in_place(context, x, {{0, 2, 0}}, 2, 1, table), "does not hold");
 }
 
 }  // namespace

@@ -39,31 +39,41 @@ std::vector<AttentionSequence> sequences_of(const AttentionShape& shape, const B
 Var attention(const OpContext& context, const Var& qkv, const AttentionShape& shape, const BatchLayout& layout, const CachedKeys& cached) {
   const Offsets at(shape);
   TRANSEPT_CHECK(qkv.width == at.width && !(context.tape && cached));
+  int64_t covered = 0;  // rows of no sequence would be left as they are, in the result and in the gradient
+  for (const SequenceRows& s : layout) {
+    TRANSEPT_CHECK(s.first_row == covered);
+    covered += s.rows;
+  }
+  TRANSEPT_CHECK(covered == qkv.rows);
   const Var out = context.make(qkv.rows, at.k);
-  const Buffer lse = context.tape ? Buffer(context.arena, qkv.rows * shape.heads) : Buffer();
+  const bool flows_back = context.tape && qkv.gradient;
+  const Buffer lse = flows_back ? Buffer(context.arena, qkv.rows * shape.heads) : Buffer();
   {
     std::vector<std::vector<KvChunk>> keys;
     const auto batch = sequences_of(shape, layout, qkv.value.data(), out.value.data(), lse ? lse.data() : nullptr, cached, keys);
     const Buffer workspace(context.arena, context.pool.threads() * attention_forward_workspace(shape));
     attention_forward(context.pool, shape, batch, workspace.data());
   }
-  if (context.tape) {
+  if (flows_back) {
     context.tape->record([context, qkv, out = out.value, slot = out.gradient, lse, shape, layout] {
       if (!slot->buffer) return;
       const Offsets o(shape);
       std::vector<std::vector<KvChunk>> keys;
       const auto batch = sequences_of(shape, layout, qkv.value.data(), out.data(), lse.data(), {}, keys);
-      const GradientTarget dqkv = gradient_target(context.arena, *qkv.gradient, qkv.rows, qkv.width);
-      TRANSEPT_CHECK(!dqkv.accumulate);
+      // The kernel overwrites; what another consumer has left is added to it afterwards.
+      Buffer dqkv(context.arena, qkv.rows * qkv.width);
       std::vector<AttentionGradient> gradients;
       int64_t longest = 1;
       for (size_t s = 0; s < layout.size(); ++s) {
-        float* row = dqkv.rows.row(layout[s].first_row);
+        float* row = dqkv.data() + layout[s].first_row * qkv.width;
         gradients.push_back({batch[s], slot->buffer.data() + layout[s].first_row * o.k, row, row + o.k, row + o.v});
         longest = std::max(longest, layout[s].rows);
       }
-      const Buffer workspace(context.arena, context.pool.threads() * attention_backward_workspace(shape, longest));
-      attention_backward(context.pool, shape, gradients, workspace.data());
+      {
+        const Buffer workspace(context.arena, context.pool.threads() * attention_backward_workspace(shape, longest));
+        attention_backward(context.pool, shape, gradients, workspace.data());
+      }
+      add_gradient(context.pool, *qkv.gradient, std::move(dqkv));
       slot->buffer.reset();
     });
   }

@@ -19,10 +19,11 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
                       std::span<float> per_row) {
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
-  const bool train = context.tape != nullptr;
+  const bool train = context.tape != nullptr && gradient_scale != 0;
+  const bool flows_back = train && x.gradient;
   const int64_t vocab = head.out, run = std::min(loss_rows(vocab), x.rows);
   // The one that outlives this call comes first, so that the others leave no gap behind it.
-  Buffer dx = train ? Buffer(context.arena, x.rows * x.width) : Buffer();
+  Buffer dx = flows_back ? Buffer(context.arena, x.rows * x.width) : Buffer();
   const Buffer logits(context.arena, std::max<int64_t>(1, run * vocab));
   const Buffer losses(context.arena, std::max<int64_t>(1, run));
   LossSum sum;
@@ -42,10 +43,10 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
     }
     if (train) {
       if (head.gradient) gemm_ytx(context.pool, z, h, head.gradient);
-      gemm_xw(context.pool, z, head.value, x.width, 0.f, {dx.data() + first * x.width, rows, x.width, x.width});
+      if (flows_back) gemm_xw(context.pool, z, head.value, x.width, 0.f, {dx.data() + first * x.width, rows, x.width, x.width});
     }
   }
-  if (train) {
+  if (flows_back) {
     context.tape->record([&pool = context.pool, dx = std::move(dx), slot = x.gradient]() mutable { add_gradient(pool, *slot, std::move(dx)); });
   }
   return sum;

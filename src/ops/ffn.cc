@@ -21,7 +21,8 @@ Rows part(Rows z, const Tile& t, int64_t half) { return {z.row(t.row) + half + t
 
 Var ffn(const OpContext& context, const Var& x, const FfnParams& p, const LinearEnd& end) {
   const int64_t f = p.down.in, in_width = p.gated ? 2 * f : f;
-  TRANSEPT_CHECK(p.in.in == x.width && p.in.out == in_width);
+  TRANSEPT_CHECK(p.in.in == x.width && p.in.out == in_width && (!p.in_bias || p.in_bias.out == in_width));
+  check_end(end, x.rows, p.down.out);
   Buffer z(context.arena, x.rows * in_width);
   const Rows z_view{z.data(), x.rows, in_width, in_width};
   const Var y = context.make(x.rows, p.down.out);

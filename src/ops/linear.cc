@@ -6,6 +6,12 @@
 
 namespace transept {
 
+void check_end(const LinearEnd& end, int64_t rows, int64_t width) {
+  TRANSEPT_CHECK(!end.bias || end.bias.out == width);
+  TRANSEPT_CHECK(end.dropout.p <= 0 || end.dropout.full_width == width);
+  TRANSEPT_CHECK(!end.residual || (end.residual->rows == rows && end.residual->width == width));
+}
+
 void apply_end(const LinearEnd& end, Rows tile, int64_t row, int64_t column) {
   if (end.bias) add_bias(end.bias.value + column, tile);
   if (end.dropout.p > 0) dropout_rows(end.dropout, row, column, tile);
@@ -34,6 +40,7 @@ void add_bias_gradient(const OpContext& context, const Param& bias, ConstRows g)
 
 Var linear(const OpContext& context, const Var& x, const Param& weight, const LinearEnd& end) {
   TRANSEPT_CHECK(weight.in == x.width);
+  check_end(end, x.rows, weight.out);
   const Var y = context.make(x.rows, weight.out);
   const bool has_end = end.bias || end.dropout.p > 0 || end.residual;
   gemm_xwt(context.pool, x.view(), weight.value, weight.out, 0.f, y.view(),

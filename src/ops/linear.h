@@ -19,6 +19,8 @@ struct LinearEnd {
 Var linear(const OpContext& context, const Var& x, const Param& weight, const LinearEnd& end = {});
 
 // The pieces, for ops that hold a projection inside themselves (ops/ffn.cc).
+// That the parts of the end fit a result [rows, width].
+void check_end(const LinearEnd& end, int64_t rows, int64_t width);
 // The epilogue of the end on tiles of y.
 void apply_end(const LinearEnd& end, Rows tile, int64_t row, int64_t column);
 // The gradient before the dropout: dy itself without dropout, else a masked copy.

@@ -45,7 +45,8 @@ Var rms_norm(const OpContext& context, const Var& x, const Param& weight, float 
     context.tape->record([context, x, weight, rstd, slot = y.gradient] {
       if (!slot->buffer) return;
       const ConstRows dy{slot->buffer.data(), x.rows, x.width, x.width};
-      const GradientTarget dx = gradient_target(context.arena, *x.gradient, x.rows, x.width);
+      GradientSlot unwanted;
+      const GradientTarget dx = gradient_target(context.arena, x.gradient ? *x.gradient : unwanted, x.rows, x.width);
       with_partial_sums(context, x.rows, x.width, {weight.gradient}, [&](int64_t first, int64_t rows, float* partial) {
         rmsnorm_backward(dy.slice(first, rows), x.view().slice(first, rows), weight.value, rstd.data() + first, dx.rows.slice(first, rows),
                          dx.accumulate, partial);
@@ -70,7 +71,8 @@ Var layer_norm(const OpContext& context, const Var& x, const Param& weight, cons
     context.tape->record([context, x, weight, bias, statistics, mean, rstd, slot = y.gradient] {
       if (!slot->buffer) return;
       const ConstRows dy{slot->buffer.data(), x.rows, x.width, x.width};
-      const GradientTarget dx = gradient_target(context.arena, *x.gradient, x.rows, x.width);
+      GradientSlot unwanted;
+      const GradientTarget dx = gradient_target(context.arena, x.gradient ? *x.gradient : unwanted, x.rows, x.width);
       with_partial_sums(context, x.rows, x.width, {weight.gradient, bias.gradient}, [&](int64_t first, int64_t rows, float* partial) {
         layernorm_backward(dy.slice(first, rows), x.view().slice(first, rows), weight.value, mean + first, rstd + first,
                            dx.rows.slice(first, rows), dx.accumulate, partial, bias.gradient ? partial + x.width : nullptr);

@@ -1,0 +1,128 @@
+// The loss of a language model in runs of rows, against whole matrices of logits in double.
+#include "ops/cross_entropy.h"
+
+#include "double_ops.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/cross_entropy_ref.h"
+#include "op_case.h"
+
+namespace transept {
+namespace {
+
+constexpr float kScale = 0.125f;
+
+std::vector<int32_t> some_targets(int64_t rows, int64_t vocab) {
+  const CounterRng rng(6, Stream::kTest);
+  std::vector<int32_t> targets;
+  for (int64_t r = 0; r < rows; ++r) {
+    // Every fifth row has no target; the first and the last of the vocabulary occur.
+    const int32_t random = static_cast<int32_t>(rng.below(static_cast<uint64_t>(r), static_cast<uint64_t>(vocab)));
+    targets.push_back(r % 5 == 3 ? kIgnoredTarget : r % 5 == 1 ? static_cast<int32_t>(r % 2 ? vocab - 1 : 0) : random);
+  }
+  return targets;
+}
+
+// The result of the case is the loss of each row.
+OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<int32_t>& targets) {
+  OpCase c;
+  c.name = std::to_string(rows) + " x " + std::to_string(width) + ", vocabulary " + std::to_string(vocab);
+  c.inputs = {{rows, width}};
+  c.params = {{vocab, width, 2 / std::sqrt(static_cast<float>(width))}};
+  c.own_dy = kScale;
+  c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
+    const Var per_row = context.make(rows, 1);
+    const LossSum sum = cross_entropy(context, inputs[0], params[0], targets, kScale,
+                                      {per_row.value.data(), static_cast<size_t>(rows)});
+    double nats = 0;
+    for (int64_t r = 0; r < rows; ++r) nats += static_cast<double>(per_row.value.data()[r]);
+    EXPECT_NEAR(sum.nats, nats, tolerance::kDoubleSum * nats);
+    EXPECT_EQ(sum.tokens, std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
+    return per_row;
+  };
+  const auto row = [vocab](const Doubles& z, size_t r) {
+    return std::span<const double>(z).subspan(r * static_cast<size_t>(vocab), static_cast<size_t>(vocab));
+  };
+  c.forward = [=](const Values& v) {
+    const Doubles z = times_transposed(v.inputs[0], v.params[0], width);
+    Doubles losses;
+    for (size_t r = 0; r < targets.size(); ++r) losses.push_back(ref::cross_entropy(row(z, r), targets[r]));
+    return losses;
+  };
+  c.backward = [=](const Values& v, const Doubles& dy) {
+    const Doubles z = times_transposed(v.inputs[0], v.params[0], width);
+    Doubles dz;
+    for (size_t r = 0; r < targets.size(); ++r) {
+      for (const double g : ref::cross_entropy_backward(row(z, r), targets[r])) dz.push_back(dy[r] * g);
+    }
+    return Values{{times(dz, v.params[0], width)}, {transposed_times(dz, v.inputs[0], rows)}};
+  };
+  return c;
+}
+
+OpCase loss_case(int64_t rows, int64_t width, int64_t vocab) {
+  return loss_case(rows, width, vocab, some_targets(rows, vocab));
+}
+
+TEST(CrossEntropy, ReferenceGradientsMatchCentralDifferences) {
+  EXPECT_TRUE(reference_gradients_match(loss_case(7, 3, 5)));
+}
+
+TEST(CrossEntropy, EqualsTheReference) {
+  for (const int64_t rows : {1, 5, 257}) {
+    check_op(loss_case(rows, 8, 29));
+    check_op(loss_case(rows, 48, 520));
+  }
+  check_op(loss_case(5, 1030, 33));
+}
+
+TEST(CrossEntropy, EqualsTheReferenceOverSeveralRunsOfRows) {
+  // Two full runs and a rest, and one full run and a rest of the least size.
+  EXPECT_EQ(loss_rows(29), 1024);
+  check_op(loss_case(2 * 1024 + 5, 8, 29));
+  EXPECT_EQ(loss_rows(70'001), 64);
+  check_op(loss_case(67, 4, 70'001));
+}
+
+TEST(CrossEntropy, IgnoredRowsGiveNothing) {
+  ThreadPool pool(2);
+  Arena arena;
+  const std::vector<float> head = random_floats(29 * 8, 1), hidden = random_floats(5 * 8, 2);
+  std::vector<float> head_gradient(head.size());
+  const std::vector<int32_t> targets(5, kIgnoredTarget);
+  Tape tape;
+  const OpContext context{pool, arena, &tape};
+  const Var x = context.make(5, 8);
+  std::copy(hidden.begin(), hidden.end(), x.value.data());
+  std::vector<float> per_row(5, 1.f);
+  const LossSum sum = cross_entropy(context, x, {head.data(), head_gradient.data(), 29, 8}, targets, kScale, per_row);
+  tape.backward();
+  EXPECT_EQ(sum.nats, 0);
+  EXPECT_EQ(sum.tokens, 0);
+  EXPECT_EQ(per_row, std::vector<float>(5));
+  EXPECT_EQ(head_gradient, std::vector<float>(head.size()));
+  const float* dx = x.gradient->buffer.data();
+  EXPECT_TRUE(std::all_of(dx, dx + 40, [](float g) { return g == 0; }));
+}
+
+// A loss that does not count has the gradient zero.
+TEST(CrossEntropy, AScaleOfZeroGivesNoGradient) {
+  ThreadPool pool(1);
+  Arena arena;
+  const std::vector<float> head = random_floats(29 * 8, 1), hidden = random_floats(5 * 8, 2);
+  std::vector<float> head_gradient(head.size());
+  const std::vector<int32_t> targets = some_targets(5, 29);
+  Tape tape;
+  const OpContext context{pool, arena, &tape};
+  const Var x = context.make(5, 8);
+  std::copy(hidden.begin(), hidden.end(), x.value.data());
+  EXPECT_GT(cross_entropy(context, x, {head.data(), head_gradient.data(), 29, 8}, targets, 0).nats, 0);
+  tape.backward();
+  EXPECT_EQ(head_gradient, std::vector<float>(head.size()));
+  if (x.gradient->buffer) {
+    const float* dx = x.gradient->buffer.data();
+    EXPECT_TRUE(std::all_of(dx, dx + 40, [](float g) { return g == 0; }));
+  }
+}
+
+}  // namespace
+}  // namespace transept

@@ -15,9 +15,11 @@
 #include "convert/model_folder.h"
 #include "data/corpus.h"
 #include "infer/generate.h"
+#include "kernels/gemm.h"
 #include "kernels/isa.h"
 #include "plan/plan.h"
 #include "study/training_report.h"
+#include "tensor/floats.h"
 #include "train/loop.h"
 #include "train/metrics.h"
 
@@ -182,6 +184,16 @@ std::string sample_text(const Model& model, ThreadPool& pool, const Tokenizer& t
   return prompt + generate(decoder, tokenizer, prompt, options).text;
 }
 
+// The first products bring in the math library's code and its scratch in each thread: the program's own memory, whatever the model.
+void first_products(ThreadPool& pool) {
+  constexpr int64_t kRows = 2048, kWidth = 512;
+  const Floats x(kRows * kWidth), y(kRows * kWidth), w(kWidth * kWidth);
+  const Rows in{x.data(), kRows, kWidth, kWidth}, out{y.data(), kRows, kWidth, kWidth};
+  gemm_xwt(pool, in, w.data(), kWidth, 0.f, out);
+  gemm_xw(pool, out, w.data(), kWidth, 0.f, in);
+  gemm_ytx(pool, out, in, w.data());
+}
+
 PlanOptions plan_options(const TrainConfig& c) {
   PlanOptions p;
   p.context = c.context;
@@ -228,9 +240,10 @@ int run(Options o, const Globals& globals, bool seed_given) {
   make_writable_folder(o.out);
 
   const Plan plan = make_plan(spec, plan_options(o.config));
+  ThreadPool pool = globals.pool();
+  first_products(pool);
   const int64_t base = resident_bytes();
   reset_peak_resident();
-  ThreadPool pool = globals.pool();
   Model model(spec, true);
   model.parameters().initialize(spec, o.config.seed, pool);
   if (!o.init.empty()) load_weights(model, o.init);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -95,6 +96,14 @@ void check_options(const Options& o) {
 // Tokens of a vocabulary below this are better as bytes.
 constexpr int64_t kByteVocab = 1024;
 
+int64_t bpe_size(const std::string& choice) {
+  int64_t size = 0;
+  const char* const end = choice.data() + choice.size();
+  const auto [at, error] = std::from_chars(choice.data() + choice.find(':') + 1, end, size);
+  if (error != std::errc() || at != end) throw InputError("--tokenizer", "\"" + choice + "\" names no size", "write it as bpe:4096");
+  return size;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts) {
   std::unique_ptr<Tokenizer> tokenizer;
   const bool automatic = choice.empty();
@@ -103,7 +112,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchS
   } else if (automatic || choice == "bpe" || choice.starts_with("bpe:")) {
     BpeOptions options;
     options.vocab_size = spec.vocab_size;
-    if (choice.starts_with("bpe:")) options.vocab_size = parse_tokens(choice.substr(4), "--tokenizer").at(0);
+    if (choice.starts_with("bpe:")) options.vocab_size = bpe_size(choice);
     const auto views = texts.views();
     tokenizer = train_bpe(views, options);
   } else {

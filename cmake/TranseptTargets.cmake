@@ -25,7 +25,11 @@ function(transept_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TRANSEPT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE transept_flags ${A_DEPS} ${A_LIBS} GTest::gtest_main GTest::gmock)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${A_LABELS}" TIMEOUT 600)
+  set(labels)
+  if(A_LABELS)
+    set(labels LABELS "${A_LABELS}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 ${labels})
 endfunction()
 
 # transept_script_test(NAME SCRIPT a.py [ARGS ...] [LABELS e2e] [TIMEOUT seconds]): a Python script as a ctest test, TRANSEPT_BIN naming the program.

@@ -62,6 +62,7 @@ void register_generate(Registry& registry) {
                   {"timings", {{"prefill_tokens_per_second", g.prefill_tokens_per_second}, {"decode_tokens_per_second", g.decode_tokens_per_second}}}});
     } else {
       std::fputc('\n', stdout);
+      std::fflush(stdout);
       fmt::print(stderr, "{} prompt tokens at {:.0f} tokens/s, {} new at {:.0f} tokens/s ({})\n", g.prompt_tokens, g.prefill_tokens_per_second,
                  g.tokens.size(), g.decode_tokens_per_second, g.finish_reason);
     }

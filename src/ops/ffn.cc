@@ -41,7 +41,7 @@ Var ffn(const OpContext& context, const Var& x, const FfnParams& p, const Linear
              [&](Rows tile, int64_t row, int64_t column) { apply_end(end, tile, row, column); });
   }
   if (context.tape) {
-    context.tape->record([context, x, p, z, z_view, f, in_width, bias = end.bias, dropout = end.dropout, slot = y.gradient,
+    context.tape->record([context, x, p, z, z_view, f, bias = end.bias, dropout = end.dropout, slot = y.gradient,
                           residual = end.residual ? end.residual->gradient : nullptr]() mutable {
       if (!slot->buffer) return;
       const int64_t out = p.down.out;

@@ -11,8 +11,9 @@
 namespace transept {
 
 Arena::Arena(size_t reserve_bytes) {
-  // A machine with a limit on address space (ulimit -v) may refuse the first try.
-  for (reserve_ = reserve_bytes; reserve_ >= (size_t{1} << 26); reserve_ /= 2) {
+  // A machine with a limit on address space (ulimit -v) may refuse the first try. Less than this is no use to a caller that wanted more.
+  const size_t least = std::min(reserve_bytes, size_t{1} << 26);
+  for (reserve_ = reserve_bytes; reserve_ >= least; reserve_ /= 2) {
     void* p = ::mmap(nullptr, reserve_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) {
       base_ = static_cast<std::byte*>(p);
@@ -41,16 +42,14 @@ void* Arena::allocate(size_t bytes) {
     offset = at;
   } else {
     // Grow, starting in the last free block when it touches the end.
-    offset = end_;
-    if (!free_.empty()) {
-      const auto last = std::prev(free_.end());
-      if (last->first + last->second == end_) {
-        offset = last->first;
-        by_size_.erase({last->second, last->first});
-        free_.erase(last);
-      }
-    }
+    const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
+    const bool touches = last != free_.end() && last->first + last->second == end_;
+    offset = touches ? last->first : end_;
     if (bytes > reserve_ - offset) throw EnvironmentError("memory", "activations exceed the reserved address space", "use a smaller batch or context");
+    if (touches) {
+      by_size_.erase({last->second, last->first});
+      free_.erase(last);
+    }
     end_ = offset + bytes;
   }
   used_[offset] = bytes;

@@ -12,10 +12,12 @@ namespace transept {
 Floats::Floats(int64_t count) : count_(count) {
   TRANSEPT_CHECK(count >= 0);
   if (count == 0) return;
+  // A product that wraps around would ask for a small piece of what is needed.
+  const bool countable = static_cast<size_t>(count) <= SIZE_MAX / sizeof(float);
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p = countable ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
   if (p == MAP_FAILED) {
-    throw EnvironmentError("memory", std::to_string(bytes >> 20) + " MiB cannot be had", "use a smaller model, or free memory");
+    throw EnvironmentError("memory", std::to_string(static_cast<size_t>(count) >> 18) + " MiB cannot be had", "use a smaller model, or free memory");
   }
   ::madvise(p, bytes, MADV_HUGEPAGE);
   data_ = static_cast<float*>(p);

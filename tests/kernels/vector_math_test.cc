@@ -123,7 +123,6 @@ TEST(VectorMath, WithinTheirBounds) {
       for (const float v : y) ASSERT_FALSE(std::isnan(v)) << f.name;
       const double worst = worst_error(f, x, y);
       EXPECT_LE(worst, f.bound) << f.name;
-      RecordProperty(std::string(f.name) + instruction_set_name() + std::to_string(f.low), std::to_string(worst));
     }
   });
 }

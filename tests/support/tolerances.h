@@ -47,4 +47,10 @@ inline constexpr double kVanishingTail = 1e-18;
 // Differences of a float32 loss along a step of 0.004: eps * loss / h is about 1e-4 beside slopes of 0.05 and more; kinks and curvature add up to a percent.
 inline constexpr double kFloatDifference = 0.02;
 
+// A mean cross-entropy, in nats, against PyTorch's or against another order of the same sums: logits of size 5 differ by a few eps(float32),
+// and the mean evens most of that out.
+inline constexpr double kLoss = 2e-5;
+// The same for exp(loss) of a loss of about 4.4: kLoss times the perplexity of 80.
+inline constexpr double kPerplexity = 2e-3;
+
 }  // namespace transept::tolerance

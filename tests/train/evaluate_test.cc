@@ -39,18 +39,18 @@ TEST_F(Evaluate, SlidingWindowsWeighTokensNotWindows) {
   for (const int64_t batch_tokens : {1, 7, 4096}) {
     const EvalResult r = run(golden_.at("window"), golden_.at("stride"), batch_tokens);
     EXPECT_EQ(r.tokens_scored, golden_.at("tokens_scored"));
-    EXPECT_NEAR(r.loss, golden_.at("loss").get<double>(), 1e-5);
-    EXPECT_NEAR(r.perplexity(), golden_.at("perplexity").get<double>(), 1e-3);
-    for (const auto& [name, wrong] : golden_.at("wrong").items()) EXPECT_GT(std::abs(r.perplexity() - wrong.get<double>()), 0.1) << name;
+    EXPECT_NEAR(r.loss, golden_.at("loss").get<double>(), tolerance::kLoss);
+    EXPECT_NEAR(r.perplexity(), golden_.at("perplexity").get<double>(), tolerance::kPerplexity);
+    for (const auto& [name, wrong] : golden_.at("wrong").items()) EXPECT_GT(std::abs(r.perplexity() - wrong.get<double>()), 100 * tolerance::kPerplexity) << name;
   }
 }
 
 TEST_F(Evaluate, OneWindowOfAll) {
   const EvalResult r = run(12, 0);
   EXPECT_EQ(r.tokens_scored, 11);
-  EXPECT_NEAR(r.loss, golden_.at("one_window").at("loss").get<double>(), 1e-5);
+  EXPECT_NEAR(r.loss, golden_.at("one_window").at("loss").get<double>(), tolerance::kLoss);
   const auto& losses = golden_.at("one_window").at("token_losses");
-  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(r.loss_by_position[i], losses[i].get<double>(), 1e-4) << i;
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(r.loss_by_position[i], losses[i].get<double>(), tolerance::kLogits) << i;
 }
 
 // For every context and stride, each token after the first is scored once, whatever the batch.
@@ -59,7 +59,7 @@ TEST_F(Evaluate, EveryTokenIsScoredOnce) {
     for (int64_t stride = 1; stride <= context; ++stride) {
       const EvalResult r = run(context, stride);
       EXPECT_EQ(r.tokens_scored, 11) << context << " " << stride;
-      EXPECT_NEAR(r.loss, run(context, stride, 3).loss, 1e-6);
+      EXPECT_NEAR(r.loss, run(context, stride, 3).loss, tolerance::kLoss);
     }
   }
 }
@@ -78,7 +78,7 @@ TEST_F(Evaluate, StrideOneEqualsOneWindowAToken) {
     for (const float z : last) total += std::exp(static_cast<double>(z));
     nats += std::log(total) - static_cast<double>(last[static_cast<size_t>(ids[t])]);
   }
-  EXPECT_NEAR(run(context, 1).loss, nats / 11, 1e-5);
+  EXPECT_NEAR(run(context, 1).loss, nats / 11, tolerance::kLoss);
 }
 
 TEST_F(Evaluate, RefusesWhatCannotBe) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/file.h"
 #include "base/problem.h"
@@ -43,11 +44,13 @@ void register_generate(Registry& registry) {
     const int64_t wanted = static_cast<int64_t>(tokenizer.encode(prompt, true).size()) + std::min(options.max_tokens, longest) + 1;
     Decoder decoder(*loaded.model, pool, std::min(longest, wanted));
     std::signal(SIGINT, interrupt);
-    if (!globals.json) {
-      std::fputs(prompt.c_str(), stdout);
-      std::fflush(stdout);
-    }
+    // Written once it is known to fit.
+    bool prompt_written = globals.json;
+    const auto write_prompt = [&] {
+      if (!std::exchange(prompt_written, true)) std::fwrite(prompt.data(), 1, prompt.size(), stdout);
+    };
     const Generation g = generate(decoder, tokenizer, prompt, options, [&](std::string_view text) {
+      write_prompt();
       if (!globals.json) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);
@@ -61,6 +64,7 @@ void register_generate(Registry& registry) {
                   {"prompt_tokens", g.prompt_tokens},
                   {"timings", {{"prefill_tokens_per_second", g.prefill_tokens_per_second}, {"decode_tokens_per_second", g.decode_tokens_per_second}}}});
     } else {
+      write_prompt();
       std::fputc('\n', stdout);
       std::fflush(stdout);
       fmt::print(stderr, "{} prompt tokens at {:.0f} tokens/s, {} new at {:.0f} tokens/s ({})\n", g.prompt_tokens, g.prefill_tokens_per_second,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,9 +16,11 @@
 #include "convert/model_folder.h"
 #include "data/corpus.h"
 #include "infer/generate.h"
+#include "kernels/gemm.h"
 #include "kernels/isa.h"
 #include "plan/plan.h"
 #include "study/training_report.h"
+#include "tensor/floats.h"
 #include "train/loop.h"
 #include "train/metrics.h"
 
@@ -93,6 +96,14 @@ void check_options(const Options& o) {
 // Tokens of a vocabulary below this are better as bytes.
 constexpr int64_t kByteVocab = 1024;
 
+int64_t bpe_size(const std::string& choice) {
+  int64_t size = 0;
+  const char* const end = choice.data() + choice.size();
+  const auto [at, error] = std::from_chars(choice.data() + choice.find(':') + 1, end, size);
+  if (error != std::errc() || at != end) throw InputError("--tokenizer", "\"" + choice + "\" names no size", "write it as bpe:4096");
+  return size;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts) {
   std::unique_ptr<Tokenizer> tokenizer;
   const bool automatic = choice.empty();
@@ -101,7 +112,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchS
   } else if (automatic || choice == "bpe" || choice.starts_with("bpe:")) {
     BpeOptions options;
     options.vocab_size = spec.vocab_size;
-    if (choice.starts_with("bpe:")) options.vocab_size = parse_tokens(choice.substr(4), "--tokenizer").at(0);
+    if (choice.starts_with("bpe:")) options.vocab_size = bpe_size(choice);
     const auto views = texts.views();
     tokenizer = train_bpe(views, options);
   } else {
@@ -182,6 +193,16 @@ std::string sample_text(const Model& model, ThreadPool& pool, const Tokenizer& t
   return prompt + generate(decoder, tokenizer, prompt, options).text;
 }
 
+// The first products bring in the math library's code and its scratch in each thread: the program's own memory, whatever the model.
+void first_products(ThreadPool& pool) {
+  constexpr int64_t kRows = 2048, kWidth = 512;
+  const Floats x(kRows * kWidth), y(kRows * kWidth), w(kWidth * kWidth);
+  const Rows in{x.data(), kRows, kWidth, kWidth}, out{y.data(), kRows, kWidth, kWidth};
+  gemm_xwt(pool, in, w.data(), kWidth, 0.f, out);
+  gemm_xw(pool, out, w.data(), kWidth, 0.f, in);
+  gemm_ytx(pool, out, in, w.data());
+}
+
 PlanOptions plan_options(const TrainConfig& c) {
   PlanOptions p;
   p.context = c.context;
@@ -228,9 +249,10 @@ int run(Options o, const Globals& globals, bool seed_given) {
   make_writable_folder(o.out);
 
   const Plan plan = make_plan(spec, plan_options(o.config));
+  ThreadPool pool = globals.pool();
+  first_products(pool);
   const int64_t base = resident_bytes();
   reset_peak_resident();
-  ThreadPool pool = globals.pool();
   Model model(spec, true);
   model.parameters().initialize(spec, o.config.seed, pool);
   if (!o.init.empty()) load_weights(model, o.init);

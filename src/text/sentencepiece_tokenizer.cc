@@ -453,6 +453,9 @@ std::unique_ptr<Tokenizer> train_bpe(std::span<const std::string_view> texts, co
     // "file(line) [condition] explanation": only the last part is for people.
     std::string why = status.message();
     if (const size_t bracket = why.rfind("] "); bracket != std::string::npos) why.erase(0, bracket + 2);
+    // Its advice names options of the library, which nobody here can give.
+    why.erase(std::min(why.size(), why.find(" Increase vocab_size")));
+    if (why.ends_with('.')) why.pop_back();
     if (why.empty()) why = "there is too little of it";
     throw InputError("vocabulary",
                      std::to_string(options.vocab_size) + " pieces cannot be learnt from this text: " + why,

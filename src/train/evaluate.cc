@@ -56,7 +56,7 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
   const int64_t context = options.context, stride = options.stride > 0 ? options.stride : context;
   Problems problems;
   if (context < 1) problems.push_back({"--context", std::to_string(context) + " is out of range", "allowed is 1 or more"});
-  if (context > 1 && stride > context) {
+  if (context >= 1 && stride > context) {
     problems.push_back({"--stride", std::to_string(stride) + " is more than the context of " + std::to_string(context) + ": tokens between windows would go unscored",
                         "use at most the context"});
   }

@@ -135,7 +135,8 @@ class Killed(Runs):
         self.assertGreaterEqual(alive, KILLS * 3 // 4, "most kills must meet a run at work")
 
     def test_interrupted(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # The number of threads is no part of the numbers: the second run goes on with another.
+        for number, threads in ((signal.SIGINT, 2), (signal.SIGTERM, 1)):
             with self.subTest(signal=number):
                 out = self.tmp / number.name
                 child = self.start(out)
@@ -145,7 +146,7 @@ class Killed(Runs):
                 self.assertEqual(child.wait(60), 130)
                 stopped_at = steps_logged(out)
                 self.assertLess(stopped_at, STEPS)
-                result = self.run_ok(*self.command(out, "--resume", "--json"))
+                result = self.run_ok(*self.command(out, "--resume", "--json", threads=threads))
                 summary = json.loads(result.stdout)
                 # Nothing done is done again: it was saved at the very step at which it stopped.
                 self.assertEqual((summary["step"], summary["steps_done"]), (STEPS, STEPS - stopped_at))

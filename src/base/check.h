@@ -1,5 +1,6 @@
-// Assertions about our own code. TRANSEPT_CHECK is always on and stands at the boundaries of ops and modules; TRANSEPT_DCHECK is for
-// inner loops and vanishes with NDEBUG. Neither may be reachable by any input: that is what InputError is for.
+// Assertions about our own code. TRANSEPT_CHECK is always on and stands at the boundaries of ops and modules;
+// TRANSEPT_DCHECK is for inner loops and vanishes with NDEBUG. Neither may be reachable by any input: that is what
+// InputError is for.
 #pragma once
 
 #include <cstdio>

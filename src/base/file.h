@@ -1,4 +1,5 @@
-// Files: whole reads with a bound, read-only maps, and writes that never leave a half-written file under the final name.
+// Files: whole reads with a bound, read-only maps, and writes that never leave a half-written file under the final
+// name.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,16 @@
 
 namespace transept {
 
-// The whole file as bytes. InputError when it is missing or not a regular file or larger than max_bytes; EnvironmentError when reading fails.
+// The whole file as bytes. InputError when it is missing or not a regular file or larger than max_bytes;
+// EnvironmentError when reading fails.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes);
 
-// Writes aside in the same folder, syncs, renames, syncs the folder. EnvironmentError on any failure; the old file then still stands.
+// Writes aside in the same folder, syncs, renames, syncs the folder. EnvironmentError on any failure; the old file then
+// still stands.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 
-// A file being written: every write is checked, `close` syncs. EnvironmentError on failure (a full disk names the file).
+// A file being written: every write is checked, `close` syncs. EnvironmentError on failure (a full disk names the
+// file).
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);  // truncates
@@ -34,8 +38,9 @@ class FileWriter {
   int fd_ = -1;
 };
 
-// Replaces folder `target` by the fully written folder `staged` in one step, keeping the former one as `previous` (replaced as well).
-// At every instant either `target` or `previous` is a whole folder. All files in `staged` must have been synced.
+// Replaces folder `target` by the fully written folder `staged` in one step, keeping the former one as `previous`
+// (replaced as well). At every instant either `target` or `previous` is a whole folder. All files in `staged` must have
+// been synced.
 void replace_folder_atomic(const std::filesystem::path& staged, const std::filesystem::path& target,
                            const std::filesystem::path& previous);
 

@@ -19,14 +19,16 @@ Json parse_json(std::string_view text, const std::string& where) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      throw InputError(where, "key \"" + value.get<std::string>() + "\" stands twice in one object", "remove one of them");
+      throw InputError(where, "key \"" + value.get<std::string>() + "\" stands twice in one object",
+                       "remove one of them");
     }
     return true;
   };
   try {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& e) {
-    throw InputError(where, "is not valid JSON (at byte " + std::to_string(e.byte) + ")", "check it with a JSON validator");
+    throw InputError(where, "is not valid JSON (at byte " + std::to_string(e.byte) + ")",
+                     "check it with a JSON validator");
   } catch (const Json::out_of_range&) {
     throw InputError(where, "holds a number beyond the range of a double", "check it with a JSON validator");
   }

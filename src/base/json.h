@@ -1,4 +1,5 @@
-// JSON from outside: bounded in size and depth, and strict about duplicate keys, which the library would silently merge.
+// JSON from outside: bounded in size and depth, and strict about duplicate keys, which the library would silently
+// merge.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // Errors. Three kinds, and nothing else:
-//  - InputError: what a person or a file handed in is wrong. Carries every problem found, each with its place, what is wrong and how
+//  - InputError: what a person or a file handed in is wrong. Carries every problem found, each with its place, what is
+//  wrong and how
 //    to mend it. Exit code 2.
 //  - EnvironmentError: the machine failed us (disk, memory, permissions). Exit code 1.
 //  - TRANSEPT_CHECK (base/check.h): our own bug. No input may reach it.

@@ -1,5 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// A draw is a pure function of (seed, stream, index), so nothing needs to be saved to resume, and any thread may compute any draw.
+// A draw is a pure function of (seed, stream, index), so nothing needs to be saved to resume, and any thread may
+// compute any draw.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ class CounterRng {
   uint64_t high_;
 };
 
-// A pseudo-random permutation of [0, n) evaluated point by point (Feistel network with cycle walking): the image of `index`.
+// A pseudo-random permutation of [0, n) evaluated point by point (Feistel network with cycle walking): the image of
+// `index`.
 uint64_t permute(uint64_t index, uint64_t n, uint64_t seed, uint64_t tweak);
 
 }  // namespace transept

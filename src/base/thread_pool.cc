@@ -15,8 +15,8 @@
 
 namespace transept {
 namespace {
-// Workers spin this many times for the next job before they sleep: ops follow each other within microseconds, and a futex wake
-// costs about as much as a small op.
+// Workers spin this many times for the next job before they sleep: ops follow each other within microseconds, and a
+// futex wake costs about as much as a small op.
 constexpr int kSpins = 2000;
 
 inline void pause_cpu() {

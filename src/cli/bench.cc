@@ -1,4 +1,5 @@
-// transept bench: figures of this machine. Each is the median over repeats; the JSON names machine, commit, instruction set, threads and repeats.
+// transept bench: figures of this machine. Each is the median over repeats; the JSON names machine, commit, instruction
+// set, threads and repeats.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,14 +64,19 @@ void print(const Globals& globals, Json figures, const Timing& timing, int threa
     figures["median_seconds"] = timing.median_seconds;
     figures["repeats"] = timing.repeats;
     figures["threads"] = threads;
-    figures["machine"] = {{"cpu", machine.cpu}, {"processors", machine.processors}, {"memory_bytes", machine.memory_bytes}, {"system", machine.system}};
+    figures["machine"] = {{"cpu", machine.cpu},
+                          {"processors", machine.processors},
+                          {"memory_bytes", machine.memory_bytes},
+                          {"system", machine.system}};
     figures["instruction_set"] = machine.instruction_set;
     figures["commit"] = machine.commit;
     print_json(figures);
     return;
   }
-  for (const auto& [name, value] : figures.items()) fmt::print("{} {}\n", name, value.is_number_float() ? fmt::format("{:.2f}", value.get<double>()) : value.dump());
-  fmt::print("median of {} repeats: {:.3f} ms; {} threads, {}, {}, commit {}\n", timing.repeats, 1e3 * timing.median_seconds, threads, machine.instruction_set, machine.cpu, machine.commit);
+  for (const auto& [name, value] : figures.items())
+    fmt::print("{} {}\n", name, value.is_number_float() ? fmt::format("{:.2f}", value.get<double>()) : value.dump());
+  fmt::print("median of {} repeats: {:.3f} ms; {} threads, {}, {}, commit {}\n", timing.repeats,
+             1e3 * timing.median_seconds, threads, machine.instruction_set, machine.cpu, machine.commit);
 }
 
 // Flags of a benchmark: sizes that must be at least 1.
@@ -80,7 +86,8 @@ struct Sizes {
     constexpr int64_t kMost = int64_t{1} << 24;
     Problems problems;
     for (const auto& [flag, value] : all) {
-      if (value < 1 || value > kMost) problems.push_back({flag, fmt::format("{} is out of range", value), fmt::format("allowed are 1 to {}", kMost)});
+      if (value < 1 || value > kMost)
+        problems.push_back({flag, fmt::format("{} is out of range", value), fmt::format("allowed are 1 to {}", kMost)});
     }
     throw_if_any(std::move(problems));
   }
@@ -96,11 +103,13 @@ std::unique_ptr<Model> model_to_time(const std::string& argument, bool trainable
 std::vector<int32_t> random_tokens(const ArchSpec& spec, int64_t count) {
   const CounterRng rng(0, Stream::kTest);
   std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(spec.vocab_size))));
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(spec.vocab_size))));
   return tokens;
 }
 
-void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                 std::function<int()>& selected) {
   struct Options {
     std::string model;
     int64_t context = 256, batch = 16;
@@ -143,7 +152,8 @@ void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Re
   });
 }
 
-void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                          std::function<int()>& selected) {
   struct Options {
     std::string model;
     int64_t tokens = 512, cached = 0;
@@ -158,7 +168,8 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
       ThreadPool pool = globals.pool();
       const auto model = model_to_time(o->model, false, pool);
       Decoder decoder(*model, pool, o->cached + o->tokens);
-      const std::vector<int32_t> before = random_tokens(model->spec(), o->cached), tokens = random_tokens(model->spec(), o->tokens);
+      const std::vector<int32_t> before = random_tokens(model->spec(), o->cached),
+                                 tokens = random_tokens(model->spec(), o->tokens);
       std::vector<double> seconds;
       // The cache is filled outside the time that counts.
       const Timing whole = measure(*repeats, [&] {
@@ -174,13 +185,16 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
       });
       std::sort(seconds.begin(), seconds.end());
       const double median = seconds[seconds.size() / 2];
-      print(globals, {{"tokens_per_second", static_cast<double>(o->tokens) / median}, {"cache_bytes", decoder.cache_bytes()}}, {median, whole.repeats}, pool.threads());
+      print(globals,
+            {{"tokens_per_second", static_cast<double>(o->tokens) / median}, {"cache_bytes", decoder.cache_bytes()}},
+            {median, whole.repeats}, pool.threads());
       return 0;
     };
   });
 }
 
-void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                std::function<int()>& selected) {
   struct Options {
     int64_t m = 0, k = 0, n = 0;
   };
@@ -193,7 +207,9 @@ void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
       Sizes{{{"M", o->m}, {"K", o->k}, {"N", o->n}}}.check();
       const Floats x = random_floats(o->m * o->k, 1), w = random_floats(o->n * o->k, 2), y(o->m * o->n);
       ThreadPool pool = globals.pool();
-      const Timing t = measure(*repeats, [&] { gemm_xwt(pool, {x.data(), o->m, o->k, o->k}, w.data(), o->n, 0.f, {y.data(), o->m, o->n, o->n}); });
+      const Timing t = measure(*repeats, [&] {
+        gemm_xwt(pool, {x.data(), o->m, o->k, o->k}, w.data(), o->n, 0.f, {y.data(), o->m, o->n, o->n});
+      });
       const double flops = 2.0 * static_cast<double>(o->m) * static_cast<double>(o->k) * static_cast<double>(o->n);
       print(globals, {{"gflops", flops / t.median_seconds * 1e-9}}, t, pool.threads());
       return 0;
@@ -201,7 +217,8 @@ void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
   });
 }
 
-void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                     std::function<int()>& selected) {
   struct Options {
     int64_t batch = 1, heads = 8, kv_heads = 0, tokens = 1024, head_dim = 64, window = 0;
     bool backward = false;
@@ -217,11 +234,21 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
   sub->callback([o, &globals, repeats, &selected] {
     selected = [o, &globals, repeats] {
       const int64_t kv_heads = o->kv_heads > 0 ? o->kv_heads : o->heads;
-      Sizes{{{"--batch", o->batch}, {"--heads", o->heads}, {"--kv-heads", kv_heads}, {"--tokens", o->tokens}, {"--head-dim", o->head_dim}, {"--window", o->window + 1}}}.check();
-      if (o->heads % kv_heads != 0) throw InputError("--kv-heads", fmt::format("{} does not divide --heads = {}", kv_heads, o->heads));
-      const AttentionShape shape{o->heads, kv_heads, o->head_dim, static_cast<float>(1.0 / std::sqrt(static_cast<double>(o->head_dim))), o->window};
-      const int64_t q = o->heads * o->head_dim, kv = kv_heads * o->head_dim, width = q + 2 * kv, rows = o->batch * o->tokens;
-      const Floats qkv = random_floats(rows * width, 1), d_out = random_floats(rows * q, 2), out(rows * q), lse(rows * o->heads), dqkv(rows * width);
+      Sizes{{{"--batch", o->batch},
+             {"--heads", o->heads},
+             {"--kv-heads", kv_heads},
+             {"--tokens", o->tokens},
+             {"--head-dim", o->head_dim},
+             {"--window", o->window + 1}}}
+          .check();
+      if (o->heads % kv_heads != 0)
+        throw InputError("--kv-heads", fmt::format("{} does not divide --heads = {}", kv_heads, o->heads));
+      const AttentionShape shape{o->heads, kv_heads, o->head_dim,
+                                 static_cast<float>(1.0 / std::sqrt(static_cast<double>(o->head_dim))), o->window};
+      const int64_t q = o->heads * o->head_dim, kv = kv_heads * o->head_dim, width = q + 2 * kv,
+                    rows = o->batch * o->tokens;
+      const Floats qkv = random_floats(rows * width, 1), d_out = random_floats(rows * q, 2), out(rows * q),
+                   lse(rows * o->heads), dqkv(rows * width);
       ThreadPool pool = globals.pool();
       std::vector<KvChunk> chunks;
       for (int64_t b = 0; b < o->batch; ++b) {
@@ -232,18 +259,28 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
       std::vector<AttentionGradient> gradients;
       for (int64_t b = 0; b < o->batch; ++b) {
         const int64_t first = b * o->tokens;
-        batch.push_back({qkv.data() + first * width, width, o->tokens, 0, {&chunks[static_cast<size_t>(b)], 1}, out.data() + first * q, q, lse.data() + first * o->heads});
+        batch.push_back({qkv.data() + first * width,
+                         width,
+                         o->tokens,
+                         0,
+                         {&chunks[static_cast<size_t>(b)], 1},
+                         out.data() + first * q,
+                         q,
+                         lse.data() + first * o->heads});
         float* row = dqkv.data() + first * width;
         gradients.push_back({batch.back(), d_out.data() + first * q, row, row + q, row + q + kv});
       }
-      const Floats workspace(pool.threads() * std::max(attention_forward_workspace(shape), attention_backward_workspace(shape, o->tokens)));
+      const Floats workspace(pool.threads() * std::max(attention_forward_workspace(shape),
+                                                       attention_backward_workspace(shape, o->tokens)));
       const Timing t = measure(*repeats, [&] {
         attention_forward(pool, shape, batch, workspace.data());
         if (o->backward) attention_backward(pool, shape, gradients, workspace.data());
       });
-      // Two products a visible pair forward; five more backward, two and a half times as much (the scores are made again).
+      // Two products a visible pair forward; five more backward, two and a half times as much (the scores are made
+      // again).
       double pairs = 0;
-      for (int64_t i = 0; i < o->tokens; ++i) pairs += static_cast<double>(o->window > 0 ? std::min(i + 1, o->window) : i + 1);
+      for (int64_t i = 0; i < o->tokens; ++i)
+        pairs += static_cast<double>(o->window > 0 ? std::min(i + 1, o->window) : i + 1);
       const double forward = 4.0 * static_cast<double>(o->batch * q) * pairs;
       print(globals, {{"gflops", forward * (o->backward ? 3.5 : 1.0) / t.median_seconds * 1e-9}}, t, pool.threads());
       return 0;
@@ -251,7 +288,8 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
   });
 }
 
-void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats, std::function<int()>& selected) {
+void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                std::function<int()>& selected) {
   sub->callback([&globals, repeats, &selected] {
     selected = [&globals, repeats] {
       constexpr int64_t kFloats = int64_t{1} << 28;  // 1 GiB: far beyond any cache
@@ -271,7 +309,10 @@ void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
           sums[static_cast<size_t>(i)] = std::accumulate(lanes, lanes + kLanes, 0.f);
         });
       });
-      print(globals, {{"gb_per_second", static_cast<double>(kFloats) * sizeof(float) / t.median_seconds * 1e-9}, {"sum", std::accumulate(sums.begin(), sums.end(), 0.0)}}, t, pool.threads());
+      print(globals,
+            {{"gb_per_second", static_cast<double>(kFloats) * sizeof(float) / t.median_seconds * 1e-9},
+             {"sum", std::accumulate(sums.begin(), sums.end(), 0.0)}},
+            t, pool.threads());
       return 0;
     };
   });
@@ -283,16 +324,22 @@ void register_bench(Registry& registry) {
   auto repeats = std::make_shared<Repeats>();
   auto selected = std::make_shared<std::function<int()>>();
   Globals& globals = registry.globals;
-  CLI::App* bench = registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] {
-    if (!*selected) throw InputError("bench", "needs to know what to measure", "see bench --help");
-    return (*selected)();
-  });
+  CLI::App* bench =
+      registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] {
+        if (!*selected) throw InputError("bench", "needs to know what to measure", "see bench --help");
+        return (*selected)();
+      });
   const auto add = [&](const char* name, const char* description) {
     CLI::App* sub = bench->add_subcommand(name, description);
     sub->add_flag("--json", globals.json, "print one JSON document on stdout");
-    sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")->check(CLI::Range(1, 4096));
-    sub->add_option("--repeats", repeats->count, "measured repeats at the least")->capture_default_str()->check(CLI::Range(1, 1000000));
-    sub->add_option("--seconds", repeats->seconds, "measured time at the least")->capture_default_str()->check(CLI::Range(0.0, 1e6));
+    sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")
+        ->check(CLI::Range(1, 4096));
+    sub->add_option("--repeats", repeats->count, "measured repeats at the least")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000000));
+    sub->add_option("--seconds", repeats->seconds, "measured time at the least")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1e6));
     return sub;
   };
   bench_train(add("train", "training steps: tokens a second"), globals, repeats, *selected);

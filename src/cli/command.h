@@ -1,4 +1,5 @@
-// What every subcommand shares. A subcommand is one file: it declares its options, and a function that calls the libraries and prints.
+// What every subcommand shares. A subcommand is one file: it declares its options, and a function that calls the
+// libraries and prints.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -24,7 +24,8 @@ void register_eval(Registry& registry) {
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("eval", "perplexity on text; each token is scored once", [o, &globals] {
     Problems problems;
-    if (o->data.empty() == o->tokens.empty()) problems.push_back({"--data", "or --tokens must be given, and not both", ""});
+    if (o->data.empty() == o->tokens.empty())
+      problems.push_back({"--data", "or --tokens must be given, and not both", ""});
     throw_if_any(std::move(problems));
     const LoadedModel loaded = load_model_argument(o->model);
     EvalOptions options;
@@ -40,7 +41,8 @@ void register_eval(Registry& registry) {
       loaded.model->check_input(ids, 0, "--tokens");
       TokenArray array(loaded.model->spec().vocab_size);
       array.append(ids);
-      r = evaluate(*loaded.model, op, Split(array, 0, array.size(), Unit::kStream, {}, 0), loaded.tokenizer.get(), options);
+      r = evaluate(*loaded.model, op, Split(array, 0, array.size(), Unit::kStream, {}, 0), loaded.tokenizer.get(),
+                   options);
     } else {
       const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
       const std::vector<std::filesystem::path> paths(o->data.begin(), o->data.end());
@@ -63,9 +65,11 @@ void register_eval(Registry& registry) {
       }
       print_json(out);
     } else {
-      fmt::print("loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits a byte, {} tokens scored\n", r.loss, r.perplexity(), r.bits_per_byte(), r.tokens_scored);
+      fmt::print("loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits a byte, {} tokens scored\n", r.loss,
+                 r.perplexity(), r.bits_per_byte(), r.tokens_scored);
       if (o->by_position) {
-        for (size_t i = 0; i < r.loss_by_position.size(); ++i) fmt::print("{:>7} {:.4f} ({} tokens)\n", i, r.loss_by_position[i], r.tokens_by_position[i]);
+        for (size_t i = 0; i < r.loss_by_position.size(); ++i)
+          fmt::print("{:>7} {:.4f} ({} tokens)\n", i, r.loss_by_position[i], r.tokens_by_position[i]);
       }
     }
     return 0;
@@ -74,7 +78,10 @@ void register_eval(Registry& registry) {
   sub->add_option("--data", o->data, "text files and folders");
   sub->add_option("--tokens", o->tokens, "ids to score instead of text, as 1,2,3");
   sub->add_option("--context", o->context, "tokens of a window (default: the model's longest)")->check(at_least_one());
-  sub->add_option("--stride", o->stride, "tokens between windows: less than the context slides, the context itself (default) gives disjoint windows")->check(at_least_one());
+  sub->add_option(
+         "--stride", o->stride,
+         "tokens between windows: less than the context slides, the context itself (default) gives disjoint windows")
+      ->check(at_least_one());
   sub->add_flag("--by-position", o->by_position, "the loss at each position of the window as well");
   sub->add_flag("--lines", o->lines, "every line is a document of its own");
 }

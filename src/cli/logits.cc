@@ -32,7 +32,9 @@ void register_logits(Registry& registry) {
       Decoder decoder(*loaded.model, pool, n);
       for (int64_t i = 0; i < n; i += o->chunk) {
         const size_t at = static_cast<size_t>(i), count = static_cast<size_t>(std::min(o->chunk, n - i));
-        decoder.feed_all(std::span(tokens).subspan(at, count), std::span(logits).subspan(at * static_cast<size_t>(vocab), count * static_cast<size_t>(vocab)));
+        decoder.feed_all(
+            std::span(tokens).subspan(at, count),
+            std::span(logits).subspan(at * static_cast<size_t>(vocab), count * static_cast<size_t>(vocab)));
       }
     } else {
       forward_logits(*loaded.model, pool, tokens, logits);

@@ -1,4 +1,5 @@
-// transept: one program, one subcommand a job. Exit codes: 0 done, 1 it failed, 2 the call or the input was wrong, 130 stopped by a signal.
+// transept: one program, one subcommand a job. Exit codes: 0 done, 1 it failed, 2 the call or the input was wrong, 130
+// stopped by a signal.
 #include <unistd.h>
 
 #include <charconv>
@@ -14,7 +15,8 @@ namespace transept {
 CLI::App* Registry::add(const std::string& name, const std::string& description, std::function<int()> run) {
   CLI::App* sub = app.add_subcommand(name, description);
   sub->add_flag("--json", globals.json, "print one JSON document on stdout");
-  sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")->check(CLI::Range(1, 4096));
+  sub->add_option("--threads", globals.threads, "threads to use (default: all that this process may use)")
+      ->check(CLI::Range(1, 4096));
   sub->add_option("--seed", globals.seed, "seed of everything random")->capture_default_str();
   sub->callback([this, run = std::move(run)] { selected = run; });
   return sub;
@@ -22,10 +24,16 @@ CLI::App* Registry::add(const std::string& name, const std::string& description,
 
 CLI::Validator at_least_one() {
   // The text is a whole number in its plain form by now: see check_whole.
-  return {[](std::string& text) { return text == "0" || text.starts_with('-') ? text + " is out of range; allowed is 1 or more" : std::string(); }, "1 or more"};
+  return {[](std::string& text) {
+            return text == "0" || text.starts_with('-') ? text + " is out of range; allowed is 1 or more"
+                                                        : std::string();
+          },
+          "1 or more"};
 }
 
-void print_json(const Json& document) { std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str()); }
+void print_json(const Json& document) {
+  std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
 
 namespace {
 
@@ -46,13 +54,14 @@ std::string quoted(int argc, char** argv) {
   return line;
 }
 
-// The option parser reads integers with strtoll: what is too large becomes the largest, 010 becomes 8, and -1 a huge seed. Here they are decimal
-// numbers that fit, or refused.
+// The option parser reads integers with strtoll: what is too large becomes the largest, 010 becomes 8, and -1 a huge
+// seed. Here they are decimal numbers that fit, or refused.
 template <class T>
 std::string check_whole(std::string& text) {
   T value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return "\"" + text + "\" is not a whole number, or is too large";
+  if (error != std::errc() || end != text.data() + text.size())
+    return "\"" + text + "\" is not a whole number, or is too large";
   text = std::to_string(value);
   return {};
 }
@@ -69,7 +78,8 @@ void check_whole_numbers(CLI::App& app) {
 int run(int argc, char** argv) {
   CLI::App app{"Transept: architecture workbench for transformer language models", "transept"};
   app.set_version_flag("--version", TRANSEPT_VERSION);
-  app.failure_message([](const CLI::App*, const CLI::Error& e) { return "error: " + std::string(e.what()) + "; see --help\n"; });
+  app.failure_message(
+      [](const CLI::App*, const CLI::Error& e) { return "error: " + std::string(e.what()) + "; see --help\n"; });
   Globals globals;
   globals.command_line = quoted(argc, argv);
   Registry registry{app, globals, {}};
@@ -101,7 +111,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int code = transept::run(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw transept::EnvironmentError("stdout", "could not be written to");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw transept::EnvironmentError("stdout", "could not be written to");
     return code;
   } catch (const transept::Failure& e) {
     for (const transept::Problem& p : e.problems()) transept::print_error(p);

@@ -42,7 +42,8 @@ LoadedModel load_model_argument(const std::string& argument) {
 }
 
 const Tokenizer& require_tokenizer(const LoadedModel& loaded, const std::string& argument) {
-  if (!loaded.tokenizer) throw InputError(argument, "has no tokenizer", "put its tokenizer.json or tokenizer.model into the folder");
+  if (!loaded.tokenizer)
+    throw InputError(argument, "has no tokenizer", "put its tokenizer.json or tokenizer.model into the folder");
   return *loaded.tokenizer;
 }
 

@@ -28,10 +28,13 @@ void register_presets(Registry& registry) {
       print_json(list);
       return 0;
     }
-    fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", "preset", "parameters", "layers", "width", "vocab", "context", "");
+    fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", "preset", "parameters", "layers", "width", "vocab",
+               "context", "");
     for (const Json& p : list) {
-      fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", p.at("name").get<std::string>(), p.at("parameters").get<int64_t>(), p.at("layers").get<int64_t>(),
-                 p.at("hidden_size").get<int64_t>(), p.at("vocab_size").get<int64_t>(), p.at("max_position_embeddings").get<int64_t>(), p.at("description").get<std::string>());
+      fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", p.at("name").get<std::string>(),
+                 p.at("parameters").get<int64_t>(), p.at("layers").get<int64_t>(), p.at("hidden_size").get<int64_t>(),
+                 p.at("vocab_size").get<int64_t>(), p.at("max_position_embeddings").get<int64_t>(),
+                 p.at("description").get<std::string>());
     }
     return 0;
   });

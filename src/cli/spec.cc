@@ -18,7 +18,8 @@ void register_spec(Registry& registry) {
       print_json(spec_schema());
       return 0;
     }
-    if (o->model.empty()) throw InputError("MODEL", "is missing", "give a preset, a spec file or a model folder, or --schema");
+    if (o->model.empty())
+      throw InputError("MODEL", "is missing", "give a preset, a spec file or a model folder, or --schema");
     print_json(spec_to_json(resolve_spec(o->model)));
     return 0;
   });

@@ -19,7 +19,9 @@ void register_synth(Registry& registry) {
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("synth", "write synthetic text to train on", [o, &globals] {
     constexpr int64_t kMost = int64_t{1} << 32;
-    if (o->bytes < 1 || o->bytes > kMost) throw InputError("--bytes", fmt::format("{} is out of range", o->bytes), fmt::format("allowed are 1 to {}", kMost));
+    if (o->bytes < 1 || o->bytes > kMost)
+      throw InputError("--bytes", fmt::format("{} is out of range", o->bytes),
+                       fmt::format("allowed are 1 to {}", kMost));
     write_file_atomic(o->out, synthetic_text(static_cast<uint64_t>(o->bytes), globals.seed));
     if (globals.json) {
       print_json({{"out", o->out}, {"bytes", o->bytes}});

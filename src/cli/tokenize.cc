@@ -14,7 +14,8 @@ namespace {
 std::unique_ptr<Tokenizer> tokenizer_of(const std::string& argument) {
   namespace fs = std::filesystem;
   if (argument == "byte") return byte_tokenizer();
-  return load_tokenizer(has_tokenizer(fs::path(argument) / "checkpoint") ? fs::path(argument) / "checkpoint" : fs::path(argument));
+  return load_tokenizer(has_tokenizer(fs::path(argument) / "checkpoint") ? fs::path(argument) / "checkpoint"
+                                                                         : fs::path(argument));
 }
 
 constexpr const char* kModelHelp = "model folder, tokenizer file, or \"byte\"";

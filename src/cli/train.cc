@@ -45,7 +45,9 @@ struct Options {
 };
 
 // Whether the default follows from others (fill_defaults).
-bool computed_default(std::string_view name) { return name == "context" || name == "warmup" || name == "min-lr" || name == "decay-steps"; }
+bool computed_default(std::string_view name) {
+  return name == "context" || name == "warmup" || name == "min-lr" || name == "decay-steps";
+}
 
 // Adds one flag a field.
 struct AddFlags {
@@ -61,7 +63,9 @@ struct AddFlags {
           flag,
           [&member](const std::string& text) {
             const auto kind = schedule_from_name(text);
-            if (!kind) throw CLI::ValidationError("--schedule", "\"" + text + "\" is unknown; known are constant, linear, cosine and wsd");
+            if (!kind)
+              throw CLI::ValidationError("--schedule",
+                                         "\"" + text + "\" is unknown; known are constant, linear, cosine and wsd");
             member = *kind;
           },
           help);
@@ -86,8 +90,11 @@ void fill_defaults(Options& o, const ArchSpec& spec) {
 
 void check_options(const Options& o) {
   Problems problems = o.config.check();
-  if (!(o.val_fraction > 0 && o.val_fraction < 1)) problems.push_back({"--val-fraction", fmt::format("{} is out of range", o.val_fraction), "allowed is more than 0, below 1"});
-  if (!(o.minutes >= 0) || o.minutes > 1e6) problems.push_back({"--minutes", fmt::format("{} is out of range", o.minutes), "allowed is 0 (off) or more"});
+  if (!(o.val_fraction > 0 && o.val_fraction < 1))
+    problems.push_back(
+        {"--val-fraction", fmt::format("{} is out of range", o.val_fraction), "allowed is more than 0, below 1"});
+  if (!(o.minutes >= 0) || o.minutes > 1e6)
+    problems.push_back({"--minutes", fmt::format("{} is out of range", o.minutes), "allowed is 0 (off) or more"});
   if (o.minutes > 0 && given(o, "steps")) problems.push_back({"--minutes", "and --steps cannot both be given", ""});
   if (o.resume && o.overwrite) problems.push_back({"--resume", "and --overwrite cannot both be given", ""});
   throw_if_any(std::move(problems));
@@ -100,7 +107,8 @@ int64_t bpe_size(const std::string& choice) {
   int64_t size = 0;
   const char* const end = choice.data() + choice.size();
   const auto [at, error] = std::from_chars(choice.data() + choice.find(':') + 1, end, size);
-  if (error != std::errc() || at != end) throw InputError("--tokenizer", "\"" + choice + "\" names no size", "write it as bpe:4096");
+  if (error != std::errc() || at != end)
+    throw InputError("--tokenizer", "\"" + choice + "\" names no size", "write it as bpe:4096");
   return size;
 }
 
@@ -119,8 +127,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchS
     tokenizer = load_tokenizer(choice);
   }
   if (tokenizer->vocab_size() > spec.vocab_size) {
-    throw InputError("--tokenizer", fmt::format("has {} tokens, more than the spec's vocab_size of {}", tokenizer->vocab_size(), spec.vocab_size),
-                     "raise vocab_size or use a smaller vocabulary");
+    throw InputError(
+        "--tokenizer",
+        fmt::format("has {} tokens, more than the spec's vocab_size of {}", tokenizer->vocab_size(), spec.vocab_size),
+        "raise vocab_size or use a smaller vocabulary");
   }
   return tokenizer;
 }
@@ -137,7 +147,11 @@ Json describe_run(const Options& o, const ArchSpec& spec, const Corpus& corpus, 
   return {{"spec", spec_to_json(spec)},
           {"config", config_to_json(o.config)},
           {"tokenizer", {{"kind", tokenizer.kind()}, {"choice", o.tokenizer}}},
-          {"data", {{"train_tokens", corpus.train().tokens()}, {"val_tokens", corpus.val().tokens()}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}}}};
+          {"data",
+           {{"train_tokens", corpus.train().tokens()},
+            {"val_tokens", corpus.val().tokens()},
+            {"train", fingerprint(corpus.train())},
+            {"val", fingerprint(corpus.val())}}}};
 }
 
 // Compares flags given now with a recorded configuration: fixed ones must agree, the others replace it.
@@ -150,14 +164,17 @@ struct MergeFlags {
   void operator()(const char* name, T&, const char*, bool fixed) {
     if (!given(o, name)) return;
     if (fixed && now.at(name) != recorded.at(name)) {
-      problems.push_back({std::string("--") + name, "is " + now.at(name).dump() + ", but the run that is resumed has " + recorded.at(name).dump(), "leave it out, or start another run"});
+      problems.push_back({std::string("--") + name,
+                          "is " + now.at(name).dump() + ", but the run that is resumed has " + recorded.at(name).dump(),
+                          "leave it out, or start another run"});
     } else {
       merged[name] = now.at(name);
     }
   }
 };
 
-// Takes the configuration of the run that is resumed; flags given now may only change what does not determine its numbers.
+// Takes the configuration of the run that is resumed; flags given now may only change what does not determine its
+// numbers.
 void adopt_config(Options& o, const FoundCheckpoint& found, bool seed_given) {
   const Json now = config_to_json(o.config), recorded = found.state.run.at("config");
   TrainConfig config = config_from_json(recorded, found.folder.string());
@@ -166,7 +183,8 @@ void adopt_config(Options& o, const FoundCheckpoint& found, bool seed_given) {
   MergeFlags merge{o, now, recorded, merged, problems};
   config.fields(merge);
   if (seed_given && o.config.seed != config.seed) {
-    problems.push_back({"--seed", fmt::format("is {}, but the run that is resumed has {}", o.config.seed, config.seed), "leave it out, or start another run"});
+    problems.push_back({"--seed", fmt::format("is {}, but the run that is resumed has {}", o.config.seed, config.seed),
+                        "leave it out, or start another run"});
   }
   throw_if_any(std::move(problems));
   o.config = config_from_json(merged, found.folder.string());
@@ -177,10 +195,16 @@ void check_same(const Json& recorded, const Json& now) {
   Problems problems;
   const Json &had = recorded.at("tokenizer").at("choice"), &asked = now.at("tokenizer").at("choice");
   if (asked != "" && asked != had) {
-    problems.push_back({"--tokenizer", "is " + asked.dump() + ", but the run that is resumed was started with " + (had == "" ? "none" : had.dump()), "leave it out, or start another run"});
+    problems.push_back(
+        {"--tokenizer",
+         "is " + asked.dump() + ", but the run that is resumed was started with " + (had == "" ? "none" : had.dump()),
+         "leave it out, or start another run"});
   }
-  if (recorded.at("spec") != now.at("spec")) problems.push_back({"SPEC", "is not the one of the run that is resumed", "give that one, or start another run"});
-  if (recorded.at("data") != now.at("data")) problems.push_back({"--data", "gives other tokens than the run that is resumed was trained on", "give the same text and split, or start another run"});
+  if (recorded.at("spec") != now.at("spec"))
+    problems.push_back({"SPEC", "is not the one of the run that is resumed", "give that one, or start another run"});
+  if (recorded.at("data") != now.at("data"))
+    problems.push_back({"--data", "gives other tokens than the run that is resumed was trained on",
+                        "give the same text and split, or start another run"});
   throw_if_any(std::move(problems));
 }
 
@@ -193,7 +217,8 @@ std::string sample_text(const Model& model, ThreadPool& pool, const Tokenizer& t
   return prompt + generate(decoder, tokenizer, prompt, options).text;
 }
 
-// The first products bring in the math library's code and its scratch in each thread: the program's own memory, whatever the model.
+// The first products bring in the math library's code and its scratch in each thread: the program's own memory,
+// whatever the model.
 void first_products(ThreadPool& pool) {
   constexpr int64_t kRows = 2048, kWidth = 512;
   const Floats x(kRows * kWidth), y(kRows * kWidth), w(kWidth * kWidth);
@@ -220,14 +245,18 @@ int run(Options o, const Globals& globals, bool seed_given) {
   std::error_code code;
   if (!o.overwrite && fs::is_directory(o.out, code)) resume = find_checkpoint(o.out, say);
   if (resume && !o.resume) {
-    throw InputError(o.out, fmt::format("already holds a run, at step {}", resume->state.step), "go on with --resume, start it again with --overwrite, or name another folder");
+    throw InputError(o.out, fmt::format("already holds a run, at step {}", resume->state.step),
+                     "go on with --resume, start it again with --overwrite, or name another folder");
   }
   if (o.resume && !resume) say(o.out + " holds no checkpoint yet: starting from the beginning");
   fill_defaults(o, spec);
   check_options(o);
   if (resume) adopt_config(o, *resume, seed_given);
   if (o.config.context > spec.max_position_embeddings) {
-    throw InputError("--context", fmt::format("{} is more than the spec's max_position_embeddings of {}", o.config.context, spec.max_position_embeddings), "use a shorter context, or raise it in the spec");
+    throw InputError("--context",
+                     fmt::format("{} is more than the spec's max_position_embeddings of {}", o.config.context,
+                                 spec.max_position_embeddings),
+                     "use a shorter context, or raise it in the spec");
   }
 
   const std::vector<fs::path> data(o.data.begin(), o.data.end()), val_data(o.val_data.begin(), o.val_data.end());
@@ -237,8 +266,9 @@ int run(Options o, const Globals& globals, bool seed_given) {
     for (const fs::path& p : t->skipped) say(p.string() + ": left out, it is empty or not text");
   }
   const auto tokenizer = resume ? load_tokenizer(resume->folder) : make_tokenizer(o.tokenizer, spec, texts);
-  const Corpus corpus(texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
-                      {.unit = o.lines ? Unit::kLines : Unit::kStream, .context = o.config.context, .val_fraction = o.val_fraction});
+  const Corpus corpus(
+      texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
+      {.unit = o.lines ? Unit::kLines : Unit::kStream, .context = o.config.context, .val_fraction = o.val_fraction});
   texts = {};
   val_texts = {};
   Json run_record = describe_run(o, spec, corpus, *tokenizer);
@@ -256,13 +286,15 @@ int run(Options o, const Globals& globals, bool seed_given) {
   Model model(spec, true);
   model.parameters().initialize(spec, o.config.seed, pool);
   if (!o.init.empty()) load_weights(model, o.init);
-  say(fmt::format("{}: {} parameters, {} training tokens, {} held out, {} threads", spec.name, model.parameters().count(), corpus.train().tokens(), corpus.val().tokens(), pool.threads()));
+  say(fmt::format("{}: {} parameters, {} training tokens, {} held out, {} threads", spec.name,
+                  model.parameters().count(), corpus.train().tokens(), corpus.val().tokens(), pool.threads()));
   if (o.minutes > 0 && !resume) {
     const double seconds = measure_step_seconds(model, pool, corpus, o.config);
     o.config.schedule.total_steps = std::max<int64_t>(1, static_cast<int64_t>(o.minutes * 60 / seconds));
     fill_defaults(o, spec);
     run_record["config"] = config_to_json(o.config);
-    say(fmt::format("{:.0f} ms a step: {} steps in {} minutes", 1e3 * seconds, o.config.schedule.total_steps, o.minutes));
+    say(fmt::format("{:.0f} ms a step: {} steps in {} minutes", 1e3 * seconds, o.config.schedule.total_steps,
+                    o.minutes));
   }
 
   std::signal(SIGINT, request_stop);
@@ -293,8 +325,15 @@ int run(Options o, const Globals& globals, bool seed_given) {
                {"flops_per_second", r.tokens_per_second * flops_per_token},
                {"interrupted", r.interrupted},
                {"parameters", {{"total", model.parameters().count()}}},
-               {"flops", {{"train_per_step", flops_per_token * static_cast<double>(o.config.batch * o.config.context * o.config.accumulation)}}},
-               {"memory", {{"weights", block}, {"gradients", block}, {"optimizer", 2 * block}, {"activations", r.activation_peak_bytes}, {"peak_training", peak}}},
+               {"flops",
+                {{"train_per_step",
+                  flops_per_token * static_cast<double>(o.config.batch * o.config.context * o.config.accumulation)}}},
+               {"memory",
+                {{"weights", block},
+                 {"gradients", block},
+                 {"optimizer", 2 * block},
+                 {"activations", r.activation_peak_bytes},
+                 {"peak_training", peak}}},
                {"plan", to_json(plan)}};
   if (o.report && !r.interrupted) {
     TrainingReport report;
@@ -304,7 +343,8 @@ int run(Options o, const Globals& globals, bool seed_given) {
     report.tokens_per_step = static_cast<double>(o.config.batch * o.config.context * o.config.accumulation);
     report.metrics = read_metrics(fs::path(o.out) / "metrics.jsonl");
     for (const Json& s : read_metrics(fs::path(o.out) / "samples.jsonl")) {
-      report.samples.push_back({fmt::format("After step {}", s.at("step").get<int64_t>()), o.sample_prompt, s.at("text").get<std::string>().substr(o.sample_prompt.size())});
+      report.samples.push_back({fmt::format("After step {}", s.at("step").get<int64_t>()), o.sample_prompt,
+                                s.at("text").get<std::string>().substr(o.sample_prompt.size())});
     }
     report.data = fmt::format("{}", fmt::join(o.data, ", "));
     report.command = globals.command_line;
@@ -317,9 +357,11 @@ int run(Options o, const Globals& globals, bool seed_given) {
   if (globals.json) {
     print_json(summary);
   } else if (r.steps_done == 0 && !r.interrupted) {
-    fmt::print("step {}: nothing is left to do; more --steps go further; checkpoint in {}\n", r.step, (fs::path(o.out) / "checkpoint").string());
+    fmt::print("step {}: nothing is left to do; more --steps go further; checkpoint in {}\n", r.step,
+               (fs::path(o.out) / "checkpoint").string());
   } else if (!r.interrupted) {
-    fmt::print("step {}: loss {:.4f}, validation loss {:.4f}, {:.0f} tokens/s, {:.1f} GFLOP/s; checkpoint in {}\n", r.step, r.loss, r.val_loss.value_or(NAN), r.tokens_per_second,
+    fmt::print("step {}: loss {:.4f}, validation loss {:.4f}, {:.0f} tokens/s, {:.1f} GFLOP/s; checkpoint in {}\n",
+               r.step, r.loss, r.val_loss.value_or(NAN), r.tokens_per_second,
                r.tokens_per_second * flops_per_token * 1e-9, (fs::path(o.out) / "checkpoint").string());
   }
   return r.interrupted ? 130 : 0;
@@ -332,8 +374,9 @@ void register_train(Registry& registry) {
   o->config.schedule.total_steps = 1000;
   Globals& globals = registry.globals;
   auto self = std::make_shared<CLI::App*>(nullptr);
-  CLI::App* sub = registry.add("train", "train a model on text; stops cleanly on Ctrl-C (exit code 130) and goes on with --resume",
-                               [o, &globals, self] { return run(*o, globals, (*self)->get_option("--seed")->count() > 0); });
+  CLI::App* sub =
+      registry.add("train", "train a model on text; stops cleanly on Ctrl-C (exit code 130) and goes on with --resume",
+                   [o, &globals, self] { return run(*o, globals, (*self)->get_option("--seed")->count() > 0); });
   *self = sub;
   sub->add_option("SPEC", o->spec, "preset, spec file or model folder")->required();
   sub->add_option("--data", o->data, "text files and folders of them")->required();
@@ -343,11 +386,14 @@ void register_train(Registry& registry) {
   sub->add_flag("--resume", o->resume, "go on from the run's last checkpoint, as if it had never stopped");
   sub->add_flag("--overwrite", o->overwrite, "start again in a folder that holds a run");
   sub->add_option("--init", o->init, "model folder whose weights to start from");
-  sub->add_option("--tokenizer", o->tokenizer, "byte, bpe, bpe:SIZE, or a folder or file (default: byte for vocabularies up to 1024, else bpe)");
+  sub->add_option("--tokenizer", o->tokenizer,
+                  "byte, bpe, bpe:SIZE, or a folder or file (default: byte for vocabularies up to 1024, else bpe)");
   sub->add_flag("--lines", o->lines, "every line is a document of its own, padded beside others");
   sub->add_option("--minutes", o->minutes, "choose --steps so that training takes about this long");
-  sub->add_option("--sample-prompt", o->sample_prompt, "what samples continue (default: a line break)")->default_val("\n");
-  sub->add_flag("--report", o->report, "write a page with curves, plan beside measurement, and samples to OUT/report.html");
+  sub->add_option("--sample-prompt", o->sample_prompt, "what samples continue (default: a line break)")
+      ->default_val("\n");
+  sub->add_flag("--report", o->report,
+                "write a page with curves, plan beside measurement, and samples to OUT/report.html");
   AddFlags flags{sub, *o};
   o->config.fields(flags);
 }

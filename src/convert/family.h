@@ -1,5 +1,5 @@
-// A family: how checkpoints of one published kind are spelled. One import table a family (convert/families/*.cc): config keys to spec and back, stored
-// tensors to declared parameters. Nothing else knows a family.
+// A family: how checkpoints of one published kind are spelled. One import table a family (convert/families/*.cc):
+// config keys to spec and back, stored tensors to declared parameters. Nothing else knows a family.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class ConfigReader {
   // Keys that do not change the numbers.
   void ignore(std::initializer_list<const char*> keys);
   void problem(const std::string& key, const std::string& what, const std::string& mend = {});
-  // Every key that was not asked for and could change the numbers (its value is neither null nor false) becomes a problem.
+  // Every key that was not asked for and could change the numbers (its value is neither null nor false) becomes a
+  // problem.
   void finish();
 
  private:

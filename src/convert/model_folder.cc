@@ -59,7 +59,8 @@ int64_t columns_of(const ParamDecl& decl) { return decl.shape.size() > 1 ? decl.
 
 std::vector<int64_t> stored_shape(const ParamDecl& decl, const Piece& piece) {
   if (decl.shape.size() == 1) return {piece.rows};
-  return piece.transposed ? std::vector<int64_t>{decl.shape[1], piece.rows} : std::vector<int64_t>{piece.rows, decl.shape[1]};
+  return piece.transposed ? std::vector<int64_t>{decl.shape[1], piece.rows}
+                          : std::vector<int64_t>{piece.rows, decl.shape[1]};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -75,9 +76,11 @@ void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
 }
 
 // The stored tensor under its name, or under its name without the family's prefix.
-const StoredTensor* find_stored(const SafetensorsCheckpoint& checkpoint, const Family& family, const std::string& name) {
+const StoredTensor* find_stored(const SafetensorsCheckpoint& checkpoint, const Family& family,
+                                const std::string& name) {
   if (const StoredTensor* t = checkpoint.find(name)) return t;
-  if (!family.base_prefix.empty() && name.starts_with(family.base_prefix)) return checkpoint.find(name.substr(family.base_prefix.size()));
+  if (!family.base_prefix.empty() && name.starts_with(family.base_prefix))
+    return checkpoint.find(name.substr(family.base_prefix.size()));
   return nullptr;
 }
 
@@ -104,13 +107,15 @@ void load_weights(Model& model, const fs::path& folder) {
     for (const Piece& piece : family.pieces(model.spec(), entry.decl)) {
       const StoredTensor* stored = find_stored(checkpoint, family, piece.stored_name);
       if (!stored) {
-        problems.push_back({folder.string() + ": " + piece.stored_name, "is missing",
-                            entry.decl.part == Part::kHead ? "the head is not tied to the embedding, so it must be stored" : ""});
+        problems.push_back(
+            {folder.string() + ": " + piece.stored_name, "is missing",
+             entry.decl.part == Part::kHead ? "the head is not tied to the embedding, so it must be stored" : ""});
         continue;
       }
       used.insert(stored->name);
       if (const auto shape = stored_shape(entry.decl, piece); stored->shape != shape) {
-        problems.push_back({folder.string() + ": " + stored->name, "has shape " + shape_text(stored->shape), "config.json asks for " + shape_text(shape)});
+        problems.push_back({folder.string() + ": " + stored->name, "has shape " + shape_text(stored->shape),
+                            "config.json asks for " + shape_text(shape)});
         continue;
       }
       float* to = model.parameters().values(entry).data() + piece.first_row * columns;
@@ -134,7 +139,8 @@ void load_weights(Model& model, const fs::path& folder) {
         read_f32(*stored, scratch, stored->name);
         if (std::memcmp(scratch.data(), values.data(), values.size_bytes()) == 0) continue;
       }
-      problems.push_back({folder.string() + ": " + stored->name, "differs from the embedding that it is tied to", "set tie_word_embeddings to false"});
+      problems.push_back({folder.string() + ": " + stored->name, "differs from the embedding that it is tied to",
+                          "set tie_word_embeddings to false"});
       continue;
     }
     problems.push_back({folder.string() + ": " + stored->name, "belongs to nothing that config.json describes", ""});

@@ -208,7 +208,8 @@ Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokeniz
                                                 : "give more text, another validation fraction, or a shorter context";
   const auto check = [&](const char* part, const TextFiles& from, const Split& split) {
     std::string where = from.files.empty() ? part : from.files.front().path.string() + ": " + part;
-    if (from.files.size() > 1) where = from.files.front().path.string() + " and " + std::to_string(from.files.size() - 1) + " more: " + part;
+    if (from.files.size() > 1)
+      where = from.files.front().path.string() + " and " + std::to_string(from.files.size() - 1) + " more: " + part;
     if (unit_ == Unit::kLines) {
       if (split.documents() < 1)
         problems.push_back({where, "holds no line", "give more lines, or another validation fraction"});

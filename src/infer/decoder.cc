@@ -9,15 +9,20 @@
 namespace transept {
 
 Decoder::Decoder(const Model& model, ThreadPool& pool, int64_t context)
-    : model_(model), pool_(pool), cache_(model.spec(), 1, context), logits_(static_cast<size_t>(model.spec().vocab_size)) {
+    : model_(model),
+      pool_(pool),
+      cache_(model.spec(), 1, context),
+      logits_(static_cast<size_t>(model.spec().vocab_size)) {
   model.check_input({}, context - 1, "context");
 }
 
 void Decoder::check(std::span<const int32_t> tokens) const {
   const int64_t count = static_cast<int64_t>(tokens.size());
   if (count > context() - position_) {
-    throw InputError("tokens", std::to_string(position_ + count) + " tokens do not fit into a context of " + std::to_string(context()),
-                     "shorten the input or raise --context");
+    throw InputError(
+        "tokens",
+        std::to_string(position_ + count) + " tokens do not fit into a context of " + std::to_string(context()),
+        "shorten the input or raise --context");
   }
   model_.check_input(tokens, position_ + count - 1, "tokens");
 }
@@ -26,7 +31,8 @@ template <class F>
 void Decoder::run_chunk(std::span<const int32_t> tokens, const F& use) {
   const int64_t rows = static_cast<int64_t>(tokens.size());
   const OpContext op{pool_, arena_, nullptr};
-  const Var h = model_.hidden(op, {.tokens = tokens, .layout = {{0, rows, position_}}, .cache = &cache_, .dropout = {}, .observe = {}});
+  const Var h = model_.hidden(
+      op, {.tokens = tokens, .layout = {{0, rows, position_}}, .cache = &cache_, .dropout = {}, .observe = {}});
   use(ConstRows(h.view()));
   position_ += rows;
 }

@@ -1,4 +1,5 @@
-// Prefill and decode of one sequence through a cache. Prefill goes in chunks, so its memory does not grow with the prompt.
+// Prefill and decode of one sequence through a cache. Prefill goes in chunks, so its memory does not grow with the
+// prompt.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ class Decoder {
   // `context` positions at the most; InputError when the model's positions end before.
   Decoder(const Model& model, ThreadPool& pool, int64_t context);
 
-  // Feeds tokens; gives the logits [vocab] that follow the last one. Valid until the next call. InputError when a token is outside the
-  // vocabulary or the context is full.
+  // Feeds tokens; gives the logits [vocab] that follow the last one. Valid until the next call. InputError when a token
+  // is outside the vocabulary or the context is full.
   std::span<const float> feed(std::span<const int32_t> tokens);
   // Feeds tokens and writes the logits that follow each, out [tokens.size(), vocab].
   void feed_all(std::span<const int32_t> tokens, std::span<float> out);
@@ -27,7 +28,8 @@ class Decoder {
   void reset();
 
  private:
-  static constexpr int64_t kChunk = 512;  // tokens of prefill at a time: long enough for full products, short enough to stay small
+  static constexpr int64_t kChunk =
+      512;  // tokens of prefill at a time: long enough for full products, short enough to stay small
   // Runs one chunk and calls use(hidden rows).
   template <class F>
   void run_chunk(std::span<const int32_t> tokens, const F& use);

@@ -50,14 +50,16 @@ class StopWatch {
 
 }  // namespace
 
-Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view prompt, const GenerateOptions& options,
-                    const std::function<bool(std::string_view)>& emit) {
+Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view prompt,
+                    const GenerateOptions& options, const std::function<bool(std::string_view)>& emit) {
   std::vector<int32_t> ids = tokenizer.encode(prompt, true);
   if (ids.empty() && tokenizer.bos()) ids.push_back(*tokenizer.bos());
   if (ids.empty()) throw InputError("--prompt", "is empty, and the model has no token to begin with", "give a prompt");
   const int64_t prompt_tokens = static_cast<int64_t>(ids.size());
   if (prompt_tokens > decoder.context()) {
-    throw InputError("--prompt", "has " + std::to_string(prompt_tokens) + " tokens, more than the context of " + std::to_string(decoder.context()),
+    throw InputError("--prompt",
+                     "has " + std::to_string(prompt_tokens) + " tokens, more than the context of " +
+                         std::to_string(decoder.context()),
                      "shorten it");
   }
   Generation result;
@@ -80,7 +82,8 @@ Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_vi
   int64_t fed = 0;
   while (static_cast<int64_t>(result.tokens.size()) < options.max_tokens) {
     // The model's vocabulary may be padded beyond the tokenizer's.
-    const int32_t token = sampler.next(logits.first(std::min(logits.size(), static_cast<size_t>(tokenizer.vocab_size()))));
+    const int32_t token =
+        sampler.next(logits.first(std::min(logits.size(), static_cast<size_t>(tokenizer.vocab_size()))));
     if (!options.ignore_eos && tokenizer.eos() == token) {
       result.finish_reason = "stop";
       break;

@@ -19,9 +19,11 @@ int64_t capacity(const AttentionSpec& attention, int64_t context) {
 
 }  // namespace
 
-KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context) : context_(context), layers_(static_cast<int64_t>(spec.layers.size())) {
+KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context)
+    : context_(context), layers_(static_cast<int64_t>(spec.layers.size())) {
   int64_t floats = 0;
-  for (const LayerSpec& layer : spec.layers) floats += record_width(layer.attention) * capacity(layer.attention, context);
+  for (const LayerSpec& layer : spec.layers)
+    floats += record_width(layer.attention) * capacity(layer.attention, context);
   storage_ = Floats(sequences * floats);
   float* at = storage_.data();
   for (int64_t s = 0; s < sequences; ++s) {
@@ -33,7 +35,9 @@ KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context) : con
   }
 }
 
-KvView& KvStore::view(int64_t sequence, int64_t layer) { return rings_[static_cast<size_t>(sequence * layers_ + layer)]; }
+KvView& KvStore::view(int64_t sequence, int64_t layer) {
+  return rings_[static_cast<size_t>(sequence * layers_ + layer)];
+}
 
 void KvStore::clear() {
   for (Ring& ring : rings_) ring.clear();

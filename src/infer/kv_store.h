@@ -1,5 +1,6 @@
-// The cache of one or more sequences: per layer a ring of records that holds what a later query can still see, so a layer with a sliding window of W
-// keeps W records and one without keeps the whole context. The bytes are the planner's, exactly.
+// The cache of one or more sequences: per layer a ring of records that holds what a later query can still see, so a
+// layer with a sliding window of W keeps W records and one without keeps the whole context. The bytes are the
+// planner's, exactly.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@ Problems SamplingOptions::check() const {
   const auto require = [&](bool ok, const char* where, double got, const char* allowed) {
     if (!ok) problems.push_back({where, std::to_string(got) + " is out of range", allowed});
   };
-  require(std::isfinite(temperature) && temperature >= 0, "--temperature", temperature, "allowed is 0 (greedy) or more");
+  require(std::isfinite(temperature) && temperature >= 0, "--temperature", temperature,
+          "allowed is 0 (greedy) or more");
   require(top_k >= 0, "--top-k", static_cast<double>(top_k), "allowed is 0 (all) or more");
   require(top_p > 0 && top_p <= 1, "--top-p", top_p, "allowed is above 0, up to 1");
   require(min_p >= 0 && min_p < 1, "--min-p", min_p, "allowed is 0 or more, below 1");
@@ -21,11 +22,14 @@ Problems SamplingOptions::check() const {
 
 int32_t TokenSampler::next(std::span<const float> logits) {
   for (const float z : logits) {
-    if (std::isnan(z)) throw EnvironmentError("sampling", "the model gives logits that are not numbers", "its weights are damaged or have diverged");
+    if (std::isnan(z))
+      throw EnvironmentError("sampling", "the model gives logits that are not numbers",
+                             "its weights are damaged or have diverged");
   }
   const uint64_t draw = draws_++;
   if (options_.temperature == 0) {
-    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());  // the first of equals
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
+                                logits.begin());  // the first of equals
   }
   order_.resize(logits.size());
   std::iota(order_.begin(), order_.end(), 0);
@@ -45,7 +49,8 @@ int32_t TokenSampler::next(std::span<const float> logits) {
   probability_.resize(kept);
   double total = 0;
   for (size_t i = 0; i < kept; ++i) {
-    probability_[i] = std::exp((static_cast<double>(logits[static_cast<size_t>(order_[i])]) - top) / options_.temperature);
+    probability_[i] =
+        std::exp((static_cast<double>(logits[static_cast<size_t>(order_[i])]) - top) / options_.temperature);
     total += probability_[i];
   }
   if (options_.top_p < 1) {

@@ -1,5 +1,5 @@
-// Choosing the next token from logits: greedy, or temperature, top-k, top-p (arXiv:1904.09751) and min-p (arXiv:2407.01082), applied in this order, then a
-// draw from what is left.
+// Choosing the next token from logits: greedy, or temperature, top-k, top-p (arXiv:1904.09751) and min-p
+// (arXiv:2407.01082), applied in this order, then a draw from what is left.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct SamplingOptions {
   double top_p = 1.0;        // keeps the fewest most likely tokens that reach this probability; at least one
   double min_p = 0.0;        // drops tokens less likely than min_p times the most likely one
   uint64_t seed = 0;
-  Problems check() const;    // what is out of range
+  Problems check() const;  // what is out of range
 };
 
 class TokenSampler {

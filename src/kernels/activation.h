@@ -1,5 +1,6 @@
-// Activations of the feed-forward layers and their gated forms (arXiv:1606.08415, arXiv:2002.05202), with their gradients.
-// One call runs on one thread. The kinds are those of the spec's table, restated here because kernels know no spec.
+// Activations of the feed-forward layers and their gated forms (arXiv:1606.08415, arXiv:2002.05202), with their
+// gradients. One call runs on one thread. The kinds are those of the spec's table, restated here because kernels know
+// no spec.
 #pragma once
 
 #include "tensor/rows.h"
@@ -15,7 +16,8 @@ void activation_forward(ActivationKind kind, ConstRows x, Rows y);
 // dx may alias x, and y may alias dy: each element is read before its place is written. relu'(0) = 0.
 void activation_backward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y);
 
-// y = act(gate) * up, all of one shape; the strides may differ, so gate and up may be the halves of one fused projection.
+// y = act(gate) * up, all of one shape; the strides may differ, so gate and up may be the halves of one fused
+// projection.
 void gated_forward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y);
 
 // Reads gate, up and dy; writes d_gate = dy * up * act'(gate), d_up = dy * act(gate) and y = act(gate) * up.

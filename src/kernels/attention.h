@@ -1,6 +1,6 @@
 // Scaled dot-product attention with grouped keys and values, forward and backward, in tiles with an online softmax
-// (arXiv:1706.03762 section 3.2.1; arXiv:2205.14135 algorithm 1; arXiv:2307.08691): the score matrix never exists as a whole, keys and
-// values are read in place by stride, and query head h reads KV head h / (heads / kv_heads).
+// (arXiv:1706.03762 section 3.2.1; arXiv:2205.14135 algorithm 1; arXiv:2307.08691): the score matrix never exists as a
+// whole, keys and values are read in place by stride, and query head h reads KV head h / (heads / kv_heads).
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ struct AttentionShape {
   int64_t kv_heads = 1;  // divides heads
   int64_t head_dim = 1;  // any size
   float scale = 1;       // on the scores, before the softmax
-  int64_t window = 0;    // a query at position i sees keys at positions in (i - window, i]; 0: all keys at positions <= i
+  int64_t window = 0;  // a query at position i sees keys at positions in (i - window, i]; 0: all keys at positions <= i
 };
 
-// A run of consecutive positions whose keys and values lie in memory at a fixed stride. Row r, KV head g starts at k + r * stride + g * head_dim.
+// A run of consecutive positions whose keys and values lie in memory at a fixed stride. Row r, KV head g starts at k +
+// r * stride + g * head_dim.
 struct KvChunk {
   const float* k = nullptr;
   const float* v = nullptr;
@@ -27,7 +28,8 @@ struct KvChunk {
   int64_t first_position = 0;
 };
 
-// One sequence of a batch. Chunks are in order of position and do not overlap; a query row that sees no key gives zeros (lse = -inf).
+// One sequence of a batch. Chunks are in order of position and do not overlap; a query row that sees no key gives zeros
+// (lse = -inf).
 struct AttentionSequence {
   const float* q = nullptr;  // row r, head h at q + r * q_stride + h * head_dim
   int64_t q_stride = 0;
@@ -41,21 +43,23 @@ struct AttentionSequence {
 
 // Gradients of one sequence whose keys are one chunk of the same rows as the queries (training: no cache).
 struct AttentionGradient {
-  AttentionSequence forward;      // as in the forward call: q, keys (one chunk), out and lse filled in
-  const float* d_out = nullptr;   // laid out as out
-  float* dq = nullptr;            // overwritten; laid out as q, same stride
-  float* dk = nullptr;            // overwritten; row r, KV head g at dk + r * forward.keys[0].stride + g * head_dim
-  float* dv = nullptr;            // overwritten; as dk
+  AttentionSequence forward;     // as in the forward call: q, keys (one chunk), out and lse filled in
+  const float* d_out = nullptr;  // laid out as out
+  float* dq = nullptr;           // overwritten; laid out as q, same stride
+  float* dk = nullptr;           // overwritten; row r, KV head g at dk + r * forward.keys[0].stride + g * head_dim
+  float* dv = nullptr;           // overwritten; as dk
 };
 
 // Floats of scratch that one worker needs; `workspace` below holds pool.threads() times as many.
 int64_t attention_forward_workspace(const AttentionShape& shape);
 int64_t attention_backward_workspace(const AttentionShape& shape, int64_t longest_sequence);
 
-void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch, float* workspace);
+void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch,
+                       float* workspace);
 
-// The probabilities are made again from q, k and lse. Work is split so that no two workers write the same gradient: results do not depend
-// on the number of threads.
-void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionGradient> batch, float* workspace);
+// The probabilities are made again from q, k and lse. Work is split so that no two workers write the same gradient:
+// results do not depend on the number of threads.
+void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionGradient> batch,
+                        float* workspace);
 
 }  // namespace transept

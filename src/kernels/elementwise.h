@@ -7,15 +7,16 @@
 
 namespace transept {
 
-void add_rows(ConstRows x, Rows y);                     // y += x
-void add_bias(const float* bias, Rows y);               // y[r, :] += bias
-void scale_rows(float factor, Rows y);                  // y *= factor
-void copy_rows(ConstRows x, Rows y);                    // y = x
-void sum_columns(ConstRows x, float* sums);             // sums[c] += sum_r x[r, c], rows in order
+void add_rows(ConstRows x, Rows y);          // y += x
+void add_bias(const float* bias, Rows y);    // y[r, :] += bias
+void scale_rows(float factor, Rows y);       // y *= factor
+void copy_rows(ConstRows x, Rows y);         // y = x
+void sum_columns(ConstRows x, float* sums);  // sums[c] += sum_r x[r, c], rows in order
 
-// Inverted dropout: y[r, c] is zeroed with probability p and otherwise divided by 1 - p. Whether element (r, c) stays is a pure function of
-// key and its counter first + (r * full_width + column + c): Philox4x32-10 (base/rng.h) word counter & 3 at counter >> 2, high word `stream`,
-// compared with p * 2^32. The backward pass calls it again on the gradient. `full_width` and `column` place a tile in its whole matrix.
+// Inverted dropout: y[r, c] is zeroed with probability p and otherwise divided by 1 - p. Whether element (r, c) stays
+// is a pure function of key and its counter first + (r * full_width + column + c): Philox4x32-10 (base/rng.h) word
+// counter & 3 at counter >> 2, high word `stream`, compared with p * 2^32. The backward pass calls it again on the
+// gradient. `full_width` and `column` place a tile in its whole matrix.
 struct DropoutMask {
   uint64_t key = 0;
   uint64_t stream = 0;
@@ -25,7 +26,7 @@ struct DropoutMask {
 };
 void dropout_rows(const DropoutMask& mask, int64_t row, int64_t column, Rows y);
 
-double sum_of_squares(const float* x, int64_t n);       // double accumulation
+double sum_of_squares(const float* x, int64_t n);  // double accumulation
 bool all_finite(const float* x, int64_t n);
 
 // float <-> 16-bit storage, round to nearest even.

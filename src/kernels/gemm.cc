@@ -10,8 +10,8 @@
 namespace transept {
 namespace {
 
-// Tile extents, measured on 2-core AVX-512 servers with bench gemm: 256 x 256 reaches the library's large-matrix rate from k = 64 up, and
-// its C tile (256 KiB) stays in the second-level cache for the epilogue.
+// Tile extents, measured on 2-core AVX-512 servers with bench gemm: 256 x 256 reaches the library's large-matrix rate
+// from k = 64 up, and its C tile (256 KiB) stays in the second-level cache for the epilogue.
 constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileColumns = 512;
 // Fewer rows than this are a matrix-vector product in all but name: the split is then over columns alone.
@@ -42,32 +42,34 @@ void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const std::function<void(
   });
 }
 
-void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b,
-               int64_t ldb, float beta, float* c, int64_t ldc) {
+void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+               const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   // The library would otherwise start an OpenMP team of its own from each of our threads.
   thread_local const bool held = (omp_set_num_threads(1), true);
   static_cast<void>(held);
-  const dnnl_status_t status = dnnl_sgemm(ta == Transpose::kYes ? 'T' : 'N', tb == Transpose::kYes ? 'T' : 'N', m, n, k, alpha, a, lda, b,
-                                          ldb, beta, c, ldc);
+  const dnnl_status_t status = dnnl_sgemm(ta == Transpose::kYes ? 'T' : 'N', tb == Transpose::kYes ? 'T' : 'N', m, n, k,
+                                          alpha, a, lda, b, ldb, beta, c, ldc);
   TRANSEPT_CHECK(status == dnnl_success);
 }
 
-void gemm_xwt(ThreadPool& pool, ConstRows x, const float* w, int64_t n, float beta, Rows y, const TileEpilogue& epilogue) {
+void gemm_xwt(ThreadPool& pool, ConstRows x, const float* w, int64_t n, float beta, Rows y,
+              const TileEpilogue& epilogue) {
   TRANSEPT_CHECK(x.rows == y.rows && n == y.width);
   for_tiles(pool, x.rows, n, [&](const Tile& t) {
     float* out = y.row(t.row) + t.column;
-    gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride, w + t.column * x.width, x.width,
-              beta, out, y.stride);
+    gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride,
+              w + t.column * x.width, x.width, beta, out, y.stride);
     if (epilogue) epilogue({out, t.rows, t.columns, y.stride}, t.row, t.column);
   });
 }
 
-void gemm_xw(ThreadPool& pool, ConstRows dy, const float* w, int64_t k, float beta, Rows dx, const TileEpilogue& epilogue) {
+void gemm_xw(ThreadPool& pool, ConstRows dy, const float* w, int64_t k, float beta, Rows dx,
+             const TileEpilogue& epilogue) {
   TRANSEPT_CHECK(dy.rows == dx.rows && k == dx.width);
   for_tiles(pool, dy.rows, k, [&](const Tile& t) {
     float* out = dx.row(t.row) + t.column;
-    gemm_tile(Transpose::kNo, Transpose::kNo, t.rows, t.columns, dy.width, 1.f, dy.row(t.row), dy.stride, w + t.column, k, beta, out,
-              dx.stride);
+    gemm_tile(Transpose::kNo, Transpose::kNo, t.rows, t.columns, dy.width, 1.f, dy.row(t.row), dy.stride, w + t.column,
+              k, beta, out, dx.stride);
     if (epilogue) epilogue({out, t.rows, t.columns, dx.stride}, t.row, t.column);
   });
 }
@@ -76,8 +78,8 @@ void gemm_ytx(ThreadPool& pool, ConstRows dy, ConstRows x, float* dw) {
   TRANSEPT_CHECK(dy.rows == x.rows);
   if (dy.rows == 0) return;
   for_tiles(pool, dy.width, x.width, [&](const Tile& t) {
-    gemm_tile(Transpose::kYes, Transpose::kNo, t.rows, t.columns, dy.rows, 1.f, dy.data + t.row, dy.stride, x.data + t.column, x.stride,
-              1.f, dw + t.row * x.width + t.column, x.width);
+    gemm_tile(Transpose::kYes, Transpose::kNo, t.rows, t.columns, dy.rows, 1.f, dy.data + t.row, dy.stride,
+              x.data + t.column, x.stride, 1.f, dw + t.row * x.width + t.column, x.width);
   });
 }
 

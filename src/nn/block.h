@@ -1,5 +1,5 @@
-// A transformer layer: attention and feed-forward sublayers on a residual stream, with the norm before each (x + f(norm(x))) or after
-// the sum (norm(x + f(x))), as the spec's placement says.
+// A transformer layer: attention and feed-forward sublayers on a residual stream, with the norm before each (x +
+// f(norm(x))) or after the sum (norm(x + f(x))), as the spec's placement says.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What a module receives beside its input: the op context, how rows divide into sequences, where they stand, and the optional cache.
+// What a module receives beside its input: the op context, how rows divide into sequences, where they stand, and the
+// optional cache.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class KvCache {
   virtual KvView& view(int64_t sequence, int64_t layer) = 0;
 };
 
-// Dropout of one forward pass; p = 0 outside training. `pass` numbers forward passes, so that no two draw the same mask.
+// Dropout of one forward pass; p = 0 outside training. `pass` numbers forward passes, so that no two draw the same
+// mask.
 struct DropoutPlan {
   float p = 0;
   uint64_t seed = 0;

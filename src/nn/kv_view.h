@@ -1,4 +1,5 @@
-// What a layer sees of a cache: records of one sequence, in order of position. Implemented in src/infer; a layer never learns how they are stored.
+// What a layer sees of a cache: records of one sequence, in order of position. Implemented in src/infer; a layer never
+// learns how they are stored.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class KvView {
  public:
   virtual ~KvView() = default;
   virtual std::span<const RecordChunk> chunks() = 0;  // what is stored now; valid until the next append
-  virtual void append(ConstRows records) = 0;         // the next positions; may overwrite records that no later query can see
+  virtual void append(ConstRows records) = 0;  // the next positions; may overwrite records that no later query can see
 };
 
 }  // namespace transept

@@ -15,7 +15,9 @@ namespace {
 void drop_in_place(const OpContext& op, const Var& x, const DropoutMask& mask) {
   if (mask.p <= 0) return;
   const auto apply = [mask, width = x.width, rows = x.rows](ThreadPool& pool, float* data) {
-    for_rows(pool, rows, width, [&](int64_t first, int64_t count) { dropout_rows(mask, first, 0, Rows{data, rows, width, width}.slice(first, count)); });
+    for_rows(pool, rows, width, [&](int64_t first, int64_t count) {
+      dropout_rows(mask, first, 0, Rows{data, rows, width, width}.slice(first, count));
+    });
   };
   apply(op.pool, x.value.data());
   if (op.tape) {
@@ -53,9 +55,11 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
   for (const auto& block : blocks_) {
     if (call.recompute && op.tape) {
       // The backward pass outlives this call's locals, so the body takes what it needs by value.
-      x = recompute(op, x, [this, block = block.get(), layout = call.layout, end, dropout = call.dropout](const OpContext& inner, const Var& in) {
-        return block->forward({inner, layout, *position_, end, nullptr, dropout, {}}, in);
-      });
+      x = recompute(op, x,
+                    [this, block = block.get(), layout = call.layout, end, dropout = call.dropout](
+                        const OpContext& inner, const Var& in) {
+                      return block->forward({inner, layout, *position_, end, nullptr, dropout, {}}, in);
+                    });
     } else {
       x = block->forward(context, x);
     }
@@ -71,12 +75,14 @@ void Model::check_input(std::span<const int32_t> tokens, int64_t last_position, 
   Problems problems;
   for (size_t i = 0; i < tokens.size() && problems.size() < 5; ++i) {
     if (tokens[i] < 0 || tokens[i] >= spec_.vocab_size) {
-      problems.push_back({where + "[" + std::to_string(i) + "]", "token " + std::to_string(tokens[i]) + " is outside the vocabulary",
+      problems.push_back({where + "[" + std::to_string(i) + "]",
+                          "token " + std::to_string(tokens[i]) + " is outside the vocabulary",
                           "allowed are 0 to " + std::to_string(spec_.vocab_size - 1)});
     }
   }
   if (last_position >= position_->end()) {
-    problems.push_back({where, "position " + std::to_string(last_position) + " has no row in the table of learned positions",
+    problems.push_back({where,
+                        "position " + std::to_string(last_position) + " has no row in the table of learned positions",
                         "use at most " + std::to_string(position_->end()) + " tokens"});
   }
   throw_if_any(std::move(problems));

@@ -19,9 +19,9 @@ namespace transept {
 struct ForwardCall {
   std::span<const int32_t> tokens;  // all rows of the layout
   BatchLayout layout;
-  KvCache* cache = nullptr;         // layout[s].first_position records are in it already
+  KvCache* cache = nullptr;  // layout[s].first_position records are in it already
   DropoutPlan dropout;
-  bool recompute = false;           // keep only each layer's input for the backward pass
+  bool recompute = false;  // keep only each layer's input for the backward pass
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
 };
 

@@ -39,7 +39,8 @@ void Parameters::enable_gradients() {
 }
 
 void Parameters::zero_gradients(ThreadPool& pool) {
-  for_flat(pool, gradients_.size(), [&](int64_t begin, int64_t count) { std::fill_n(gradients_.data() + begin, count, 0.f); });
+  for_flat(pool, gradients_.size(),
+           [&](int64_t begin, int64_t count) { std::fill_n(gradients_.data() + begin, count, 0.f); });
 }
 
 const Parameters::Entry* Parameters::find(std::string_view name) const {
@@ -51,7 +52,8 @@ Param Parameters::param(std::string_view name) const {
   const Entry* e = find(name);
   if (!e) return {};
   const std::vector<int64_t>& shape = e->decl.shape;
-  return {values_.data() + e->offset, gradients_.size() ? gradients_.data() + e->offset : nullptr, shape[0], shape.size() > 1 ? shape[1] : 1};
+  return {values_.data() + e->offset, gradients_.size() ? gradients_.data() + e->offset : nullptr, shape[0],
+          shape.size() > 1 ? shape[1] : 1};
 }
 
 void Parameters::initialize(const ArchSpec& spec, uint64_t seed, ThreadPool& pool) {
@@ -62,10 +64,12 @@ void Parameters::initialize(const ArchSpec& spec, uint64_t seed, ThreadPool& poo
       continue;
     }
     double sd = spec.initializer_range;
-    if (e.decl.init == Init::kNormalResidual) sd /= std::sqrt(2.0 * static_cast<double>(std::max<size_t>(1, spec.layers.size())));
+    if (e.decl.init == Init::kNormalResidual)
+      sd /= std::sqrt(2.0 * static_cast<double>(std::max<size_t>(1, spec.layers.size())));
     const CounterRng rng(seed, Stream::kInit, name_hash(e.decl.name));
     for_flat(pool, e.size, [&](int64_t begin, int64_t count) {
-      for (int64_t i = begin; i < begin + count; ++i) to[i] = static_cast<float>(sd * rng.normal(static_cast<uint64_t>(i)));
+      for (int64_t i = begin; i < begin + count; ++i)
+        to[i] = static_cast<float>(sd * rng.normal(static_cast<uint64_t>(i)));
     });
   }
 }

@@ -1,5 +1,5 @@
-// The tensors of a model: one contiguous block of values in the order of ArchSpec::declare, and, when training, one of gradients with the same
-// offsets. Every parameter starts on a cache line.
+// The tensors of a model: one contiguous block of values in the order of ArchSpec::declare, and, when training, one of
+// gradients with the same offsets. Every parameter starts on a cache line.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,16 @@ class Parameters {
     int64_t size = 0;
   };
   const std::vector<Entry>& entries() const { return entries_; }
-  int64_t count() const { return count_; }                // elements of all parameters, without padding
-  int64_t block_size() const { return values_.size(); }   // with padding
+  int64_t count() const { return count_; }               // elements of all parameters, without padding
+  int64_t block_size() const { return values_.size(); }  // with padding
   std::span<float> values() { return values_.span(); }
   std::span<float> gradients() { return gradients_.span(); }  // empty before enable_gradients
-  std::span<float> values(const Entry& e) { return values_.span().subspan(static_cast<size_t>(e.offset), static_cast<size_t>(e.size)); }
-  std::span<float> gradients(const Entry& e) { return gradients_.span().subspan(static_cast<size_t>(e.offset), static_cast<size_t>(e.size)); }
+  std::span<float> values(const Entry& e) {
+    return values_.span().subspan(static_cast<size_t>(e.offset), static_cast<size_t>(e.size));
+  }
+  std::span<float> gradients(const Entry& e) {
+    return gradients_.span().subspan(static_cast<size_t>(e.offset), static_cast<size_t>(e.size));
+  }
 
   void enable_gradients();
   void zero_gradients(ThreadPool& pool);

@@ -15,8 +15,9 @@ struct Offsets {
 };
 
 // The sequences of a batch with the keys that each sees; `keys` owns the chunk lists.
-std::vector<AttentionSequence> sequences_of(const AttentionShape& shape, const BatchLayout& layout, const float* qkv, float* out, float* lse,
-                                            const CachedKeys& cached, std::vector<std::vector<KvChunk>>& keys) {
+std::vector<AttentionSequence> sequences_of(const AttentionShape& shape, const BatchLayout& layout, const float* qkv,
+                                            float* out, float* lse, const CachedKeys& cached,
+                                            std::vector<std::vector<KvChunk>>& keys) {
   const Offsets at(shape);
   keys.resize(layout.size());
   std::vector<AttentionSequence> batch;
@@ -36,7 +37,8 @@ std::vector<AttentionSequence> sequences_of(const AttentionShape& shape, const B
 
 }  // namespace
 
-Var attention(const OpContext& context, const Var& qkv, const AttentionShape& shape, const BatchLayout& layout, const CachedKeys& cached) {
+Var attention(const OpContext& context, const Var& qkv, const AttentionShape& shape, const BatchLayout& layout,
+              const CachedKeys& cached) {
   const Offsets at(shape);
   TRANSEPT_CHECK(qkv.width == at.width && !(context.tape && cached));
   int64_t covered = 0;  // rows of no sequence would be left as they are, in the result and in the gradient
@@ -50,7 +52,8 @@ Var attention(const OpContext& context, const Var& qkv, const AttentionShape& sh
   const Buffer lse = flows_back ? Buffer(context.arena, qkv.rows * shape.heads) : Buffer();
   {
     std::vector<std::vector<KvChunk>> keys;
-    const auto batch = sequences_of(shape, layout, qkv.value.data(), out.value.data(), lse ? lse.data() : nullptr, cached, keys);
+    const auto batch =
+        sequences_of(shape, layout, qkv.value.data(), out.value.data(), lse ? lse.data() : nullptr, cached, keys);
     const Buffer workspace(context.arena, context.pool.threads() * attention_forward_workspace(shape));
     attention_forward(context.pool, shape, batch, workspace.data());
   }

@@ -10,13 +10,13 @@
 namespace transept {
 
 int64_t loss_rows(int64_t vocab_size) {
-  // 16 MiB of logits: small beside a batch's activations, and long enough sums over rows that reading and writing the head's gradient once a
-  // run stays a few percent of the product.
+  // 16 MiB of logits: small beside a batch's activations, and long enough sums over rows that reading and writing the
+  // head's gradient once a run stays a few percent of the product.
   return std::clamp<int64_t>((int64_t{1} << 22) / vocab_size, 64, 1024);
 }
 
-LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets, float gradient_scale,
-                      std::span<float> per_row) {
+LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets,
+                      float gradient_scale, std::span<float> per_row) {
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr && gradient_scale != 0;
@@ -33,7 +33,8 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
     const ConstRows h = ConstRows(x.view()).slice(first, rows);
     gemm_xwt(context.pool, h, head.value, vocab, 0.f, z);
     for_rows(context.pool, rows, vocab, [&](int64_t r, int64_t count) {
-      cross_entropy_rows(z.slice(r, count), targets.data() + first + r, train ? gradient_scale : 0.f, losses.data() + r);
+      cross_entropy_rows(z.slice(r, count), targets.data() + first + r, train ? gradient_scale : 0.f,
+                         losses.data() + r);
     });
     for (int64_t r = 0; r < rows; ++r) {
       const size_t at = static_cast<size_t>(first + r);
@@ -43,11 +44,14 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
     }
     if (train) {
       if (head.gradient) gemm_ytx(context.pool, z, h, head.gradient);
-      if (flows_back) gemm_xw(context.pool, z, head.value, x.width, 0.f, {dx.data() + first * x.width, rows, x.width, x.width});
+      if (flows_back)
+        gemm_xw(context.pool, z, head.value, x.width, 0.f, {dx.data() + first * x.width, rows, x.width, x.width});
     }
   }
   if (flows_back) {
-    context.tape->record([&pool = context.pool, dx = std::move(dx), slot = x.gradient]() mutable { add_gradient(pool, *slot, std::move(dx)); });
+    context.tape->record([&pool = context.pool, dx = std::move(dx), slot = x.gradient]() mutable {
+      add_gradient(pool, *slot, std::move(dx));
+    });
   }
   return sum;
 }

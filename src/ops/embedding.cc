@@ -15,8 +15,9 @@ template <class Index>
 void scatter_add(ThreadPool& pool, ConstRows dy, const std::vector<Index>& index, float* gradient) {
   for_columns(pool, dy.width, [&](int64_t column, int64_t columns) {
     for (int64_t r = 0; r < dy.rows; ++r) {
-      add_rows({dy.row(r) + column, 1, columns, columns},
-               {gradient + static_cast<int64_t>(index[static_cast<size_t>(r)]) * dy.width + column, 1, columns, columns});
+      add_rows(
+          {dy.row(r) + column, 1, columns, columns},
+          {gradient + static_cast<int64_t>(index[static_cast<size_t>(r)]) * dy.width + column, 1, columns, columns});
     }
   });
 }

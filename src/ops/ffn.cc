@@ -10,8 +10,8 @@ namespace {
 void first_product(const FfnParams& p, ConstRows x, Rows z, const Tile& t, int64_t half) {
   const int64_t column = half + t.column;
   const Rows out{z.row(t.row) + column, t.rows, t.columns, z.stride};
-  gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride, p.in.value + column * x.width, x.width,
-            0.f, out.data, out.stride);
+  gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride,
+            p.in.value + column * x.width, x.width, 0.f, out.data, out.stride);
   if (p.in_bias) add_bias(p.in_bias.value + column, out);
 }
 

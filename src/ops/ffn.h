@@ -1,6 +1,7 @@
-// Feed-forward layers as one op: y = residual + dropout(a W2^T + b2) with a = act(x W1^T + b1), or a = act(gate) * up for the gated forms, where
-// x W1^T + b1 holds gate and up side by side (arXiv:1706.03762 section 3.3, arXiv:2002.05202). The activation meets each tile of the first product
-// in cache, and is computed again in the backward pass instead of being kept.
+// Feed-forward layers as one op: y = residual + dropout(a W2^T + b2) with a = act(x W1^T + b1), or a = act(gate) * up
+// for the gated forms, where x W1^T + b1 holds gate and up side by side (arXiv:1706.03762 section 3.3,
+// arXiv:2002.05202). The activation meets each tile of the first product in cache, and is computed again in the
+// backward pass instead of being kept.
 #pragma once
 
 #include "kernels/activation.h"

@@ -21,7 +21,8 @@ void apply_end(const LinearEnd& end, Rows tile, int64_t row, int64_t column) {
   }
 }
 
-Buffer gradient_before_dropout(const OpContext& context, const DropoutMask& dropout, const Buffer& dy, int64_t rows, int64_t width) {
+Buffer gradient_before_dropout(const OpContext& context, const DropoutMask& dropout, const Buffer& dy, int64_t rows,
+                               int64_t width) {
   if (dropout.p <= 0) return dy;
   const Buffer g(context.arena, rows * width);
   const Rows to{g.data(), rows, width, width};
@@ -34,8 +35,9 @@ Buffer gradient_before_dropout(const OpContext& context, const DropoutMask& drop
 
 void add_bias_gradient(const OpContext& context, const Param& bias, ConstRows g) {
   if (!bias || !bias.gradient) return;
-  for_columns(context.pool, g.width,
-              [&](int64_t column, int64_t columns) { sum_columns({g.data + column, g.rows, columns, g.stride}, bias.gradient + column); });
+  for_columns(context.pool, g.width, [&](int64_t column, int64_t columns) {
+    sum_columns({g.data + column, g.rows, columns, g.stride}, bias.gradient + column);
+  });
 }
 
 Var linear(const OpContext& context, const Var& x, const Param& weight, const LinearEnd& end) {
@@ -44,7 +46,8 @@ Var linear(const OpContext& context, const Var& x, const Param& weight, const Li
   const Var y = context.make(x.rows, weight.out);
   const bool has_end = end.bias || end.dropout.p > 0 || end.residual;
   gemm_xwt(context.pool, x.view(), weight.value, weight.out, 0.f, y.view(),
-           has_end ? TileEpilogue([&](Rows tile, int64_t row, int64_t column) { apply_end(end, tile, row, column); }) : TileEpilogue());
+           has_end ? TileEpilogue([&](Rows tile, int64_t row, int64_t column) { apply_end(end, tile, row, column); })
+                   : TileEpilogue());
   if (context.tape) {
     context.tape->record([context, x, weight, bias = end.bias, dropout = end.dropout, slot = y.gradient,
                           residual = end.residual ? end.residual->gradient : nullptr] {

@@ -1,4 +1,5 @@
-// Splits of work over rows, columns or flat arrays, in pieces that depend on the size alone, so that results do not depend on the threads.
+// Splits of work over rows, columns or flat arrays, in pieces that depend on the size alone, so that results do not
+// depend on the threads.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ inline constexpr int64_t kColumnPiece = 64;              // floats: four cache l
 // body(begin, count) over [0, n).
 template <class F>
 void for_flat(ThreadPool& pool, int64_t n, const F& body) {
-  pool.run((n + kFlatPiece - 1) / kFlatPiece, [&](int64_t i, int) { body(i * kFlatPiece, std::min(kFlatPiece, n - i * kFlatPiece)); });
+  pool.run((n + kFlatPiece - 1) / kFlatPiece,
+           [&](int64_t i, int) { body(i * kFlatPiece, std::min(kFlatPiece, n - i * kFlatPiece)); });
 }
 
 // Rows a piece so that a piece is about kFlatPiece floats.

@@ -17,8 +17,8 @@ struct RotationTable {
   int64_t positions = 0;
 };
 
-// Rotates the first `heads` heads of every row of x by the angles of its position. x's former value is gone: the op that made it must not
-// have kept it. The table has all positions of the layout.
+// Rotates the first `heads` heads of every row of x by the angles of its position. x's former value is gone: the op
+// that made it must not have kept it. The table has all positions of the layout.
 void rotate_in_place(const OpContext& context, const Var& x, const BatchLayout& layout, int64_t heads, int64_t head_dim,
                      std::shared_ptr<const RotationTable> table);
 

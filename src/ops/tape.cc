@@ -54,7 +54,8 @@ Var recompute(const OpContext& context, const Var& x, std::function<Var(const Op
       output.gradient->buffer = std::move(slot->buffer);
     }
     inner.backward();
-    if (x.gradient && input.gradient->buffer) add_gradient(context.pool, *x.gradient, std::move(input.gradient->buffer));
+    if (x.gradient && input.gradient->buffer)
+      add_gradient(context.pool, *x.gradient, std::move(input.gradient->buffer));
   });
   return y;
 }

@@ -1,6 +1,7 @@
-// The tape: differentiable values and the record of how to go back. An op computes its result and, when there is a tape, records one closure
-// that turns the gradient of its result into gradients of its inputs; forward and backward of an op stand side by side in ops/*.cc.
-// Closures hold exactly the buffers they need and are destroyed as they run, so memory flows back to the arena during the backward pass.
+// The tape: differentiable values and the record of how to go back. An op computes its result and, when there is a
+// tape, records one closure that turns the gradient of its result into gradients of its inputs; forward and backward of
+// an op stand side by side in ops/*.cc. Closures hold exactly the buffers they need and are destroyed as they run, so
+// memory flows back to the arena during the backward pass.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct Var {
   Rows view() const { return {value.data(), rows, width, width}; }
 };
 
-// A parameter as an op sees it: a matrix [out, in] or a vector. `gradient` is null when it is not trained; contributions are added to it.
+// A parameter as an op sees it: a matrix [out, in] or a vector. `gradient` is null when it is not trained;
+// contributions are added to it.
 struct Param {
   const float* value = nullptr;
   float* gradient = nullptr;
@@ -42,7 +44,8 @@ struct Param {
 class Tape {
  public:
   void record(std::function<void()> backward) { steps_.push_back(std::move(backward)); }
-  // Runs the record from its end, destroying each step when it is done. The gradients of the last results must be in their slots.
+  // Runs the record from its end, destroying each step when it is done. The gradients of the last results must be in
+  // their slots.
   void backward();
 
  private:
@@ -59,7 +62,8 @@ struct OpContext {
   Var make(int64_t rows, int64_t width) const;
 };
 
-// The place where a backward step writes the gradient of an input: its slot's buffer and whether to add to what is there.
+// The place where a backward step writes the gradient of an input: its slot's buffer and whether to add to what is
+// there.
 struct GradientTarget {
   Rows rows;
   bool accumulate;
@@ -69,8 +73,8 @@ GradientTarget gradient_target(Arena& arena, GradientSlot& slot, int64_t rows, i
 // Adds a whole gradient to a slot; takes the buffer over when the slot is empty.
 void add_gradient(ThreadPool& pool, GradientSlot& slot, Buffer gradient);
 
-// Runs `body` without a tape now and again, with one, when its gradient is wanted: activations inside are not kept (arXiv:1604.06174).
-// `body` must be a pure function of its input (random draws by counter are).
+// Runs `body` without a tape now and again, with one, when its gradient is wanted: activations inside are not kept
+// (arXiv:1604.06174). `body` must be a pure function of its input (random draws by counter are).
 Var recompute(const OpContext& context, const Var& x, std::function<Var(const OpContext&, const Var&)> body);
 
 }  // namespace transept

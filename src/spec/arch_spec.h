@@ -1,4 +1,5 @@
-// The architecture spec: one declarative description from which a model is planned, trained, saved, run. See docs/spec.md.
+// The architecture spec: one declarative description from which a model is planned, trained, saved, run. See
+// docs/spec.md.
 #pragma once
 
 #include <array>
@@ -39,7 +40,7 @@ struct ArchSpec {
   int64_t hidden_size = 0;
   int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = true;
-  double dropout = 0;             // on the embeddings, and on each sublayer's output before it joins the residual stream
+  double dropout = 0;  // on the embeddings, and on each sublayer's output before it joins the residual stream
   double initializer_range = 0.02;
   PositionSpec position = RopePosition{};
   NormSpec final_norm = RmsNormSpec{};  // of the top-level "norm"; present in the model only with pre placement
@@ -60,18 +61,21 @@ struct ArchSpec {
 
   bool has_final_norm() const { return layers.empty() || layers.back().placement == NormPlacement::kPre; }
 
-  // Every parameter of the model, in storage order. Names: "embedding.weight", "position.weight", "layers.I.attention_norm.*",
-  // "layers.I.attention.*", "layers.I.ffn_norm.*", "layers.I.ffn.*", "final_norm.*", "head.weight" (untied only).
+  // Every parameter of the model, in storage order. Names: "embedding.weight", "position.weight",
+  // "layers.I.attention_norm.*", "layers.I.attention.*", "layers.I.ffn_norm.*", "layers.I.ffn.*", "final_norm.*",
+  // "head.weight" (untied only).
   ParamList declare() const;
 };
 
 inline constexpr int64_t kMaxLayers = 4096;
 
-// Reads a spec document (with "extends" and "layers" overrides), filling in derived values; throws InputError listing every problem:
-// unknown keys, wrong types, impossible values, each with its path ("layers[1].attention.head_dim"), what was got and what is allowed.
+// Reads a spec document (with "extends" and "layers" overrides), filling in derived values; throws InputError listing
+// every problem: unknown keys, wrong types, impossible values, each with its path ("layers[1].attention.head_dim"),
+// what was got and what is allowed.
 ArchSpec spec_from_json(const Json& document, const std::string& where);
 
-// The full spec as a document that spec_from_json reads back to the same ArchSpec; equal neighbouring layers are one "repeat" group.
+// The full spec as a document that spec_from_json reads back to the same ArchSpec; equal neighbouring layers are one
+// "repeat" group.
 Json spec_to_json(const ArchSpec& spec);
 
 // JSON Schema (draft 2020-12) of the document, made from the same `fields` lists.

@@ -18,8 +18,9 @@ struct CacheRow {
   int64_t width;  // elements
 };
 
-// Scaled dot-product attention with grouped keys and values: softmax(q k^T * scale) v (arXiv:1706.03762 section 3.2.1), query head h
-// reading KV head h / (heads / kv_heads) (arXiv:2305.13245). As many KV heads as heads is multi-head attention, one is multi-query.
+// Scaled dot-product attention with grouped keys and values: softmax(q k^T * scale) v (arXiv:1706.03762 section 3.2.1),
+// query head h reading KV head h / (heads / kv_heads) (arXiv:2305.13245). As many KV heads as heads is multi-head
+// attention, one is multi-query.
 struct GqaSpec {
   static constexpr std::string_view kName = "gqa";
   int64_t num_attention_heads = 0;
@@ -33,7 +34,8 @@ struct GqaSpec {
   template <class V>
   void fields(V& v) {
     v("num_attention_heads", num_attention_heads, AtLeast{1}, "query heads");
-    v("num_key_value_heads", num_key_value_heads, AtLeast{0}, "key and value heads, a divisor of the query heads; 0: as many as query heads");
+    v("num_key_value_heads", num_key_value_heads, AtLeast{0},
+      "key and value heads, a divisor of the query heads; 0: as many as query heads");
     v("head_dim", head_dim, AtLeast{0}, "elements of a head; 0: hidden_size / num_attention_heads");
     v("scale", scale, AtLeast{0}, "factor on the scores before the softmax; 0: 1 / sqrt(head_dim)");
     v("sliding_window", sliding_window, AtLeast{0}, "keys a query sees, itself included; 0: every earlier one");

@@ -1,5 +1,5 @@
-// Feed-forward kinds: act(x W1) W2 (arXiv:1706.03762 section 3.3) and its gated forms (act(x Wg) * x Wu) Wd (arXiv:2002.05202).
-// The kinds differ only in activation and gate, so they are rows of a table.
+// Feed-forward kinds: act(x W1) W2 (arXiv:1706.03762 section 3.3) and its gated forms (act(x Wg) * x Wu) Wd
+// (arXiv:2002.05202). The kinds differ only in activation and gate, so they are rows of a table.
 #pragma once
 
 #include <array>

@@ -11,13 +11,20 @@
 
 namespace transept {
 
-struct Any {};                      // no constraint beyond the type
-struct AtLeast { double low; };     // low <= x
-struct Above { double low; };       // low < x
-struct Between { double low, high; };   // low <= x <= high
-struct Fraction {};                 // 0 <= x < 1
+struct Any {};  // no constraint beyond the type
+struct AtLeast {
+  double low;
+};  // low <= x
+struct Above {
+  double low;
+};  // low < x
+struct Between {
+  double low, high;
+};                   // low <= x <= high
+struct Fraction {};  // 0 <= x < 1
 
-// Specialize for each enum that stands in a spec: `static constexpr std::array<std::string_view, N> kNames`, in the enum's order from 0.
+// Specialize for each enum that stands in a spec: `static constexpr std::array<std::string_view, N> kNames`, in the
+// enum's order from 0.
 template <class E>
 struct EnumNames;
 

@@ -1,5 +1,6 @@
-// A closed list of interchangeable kinds. Adding one is writing its struct and one word in its list; std::visit over the variant makes
-// a forgotten overload a compile error. Each kind has `kName` and a member template `fields(visitor)`.
+// A closed list of interchangeable kinds. Adding one is writing its struct and one word in its list; std::visit over
+// the variant makes a forgotten overload a compile error. Each kind has `kName` and a member template
+// `fields(visitor)`.
 #pragma once
 
 #include <array>

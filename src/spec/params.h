@@ -1,4 +1,5 @@
-// What a kind declares of its parameters: the one list that planner, initializer, checkpoint, optimizer groups and reports read.
+// What a kind declares of its parameters: the one list that planner, initializer, checkpoint, optimizer groups and
+// reports read.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace transept {
 
 enum class Init {
   kNormal,          // N(0, initializer_range^2)
-  kNormalResidual,  // as above, divided by sqrt(2 * layers): projections that end on the residual stream (GPT-2, section 2.3)
+  kNormalResidual,  // as above, divided by sqrt(2 * layers): projections that end on the residual stream (GPT-2,
+                    // section 2.3)
   kZeros,
   kOnes,
 };
@@ -19,11 +21,11 @@ enum class Init {
 enum class Part { kEmbedding, kPosition, kAttention, kFfn, kNorm, kHead };
 
 struct ParamDecl {
-  std::string name;            // e.g. "layers.3.attention.qkv.weight"; matrices are [out_features, in_features], row-major
+  std::string name;  // e.g. "layers.3.attention.qkv.weight"; matrices are [out_features, in_features], row-major
   std::vector<int64_t> shape;  // one or two extents, all >= 1
   Init init = Init::kNormal;
   Part part = Part::kAttention;
-  int64_t layer = -1;          // -1: outside the layers
+  int64_t layer = -1;                               // -1: outside the layers
   bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
 };
 
@@ -39,7 +41,9 @@ class ParamList {
     layer_ = layer;
   }
   const std::vector<ParamDecl>& decls() const& { return decls_; }
-  std::vector<ParamDecl> decls() && { return std::move(decls_); }  // so that a loop over spec.declare().decls() holds what it walks
+  std::vector<ParamDecl> decls() && {
+    return std::move(decls_);
+  }  // so that a loop over spec.declare().decls() holds what it walks
 
  private:
   std::vector<ParamDecl> decls_;

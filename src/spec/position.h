@@ -27,8 +27,8 @@ struct LearnedPosition {
   }
 };
 
-// Rotary embedding of queries and keys (arXiv:2104.09864 section 3.2), pairing element i with i + head_dim/2 ("half-split", as in
-// the Hugging Face LLaMA code): inv_freq[i] = theta^(-2i / head_dim).
+// Rotary embedding of queries and keys (arXiv:2104.09864 section 3.2), pairing element i with i + head_dim/2
+// ("half-split", as in the Hugging Face LLaMA code): inv_freq[i] = theta^(-2i / head_dim).
 struct RopePosition {
   static constexpr std::string_view kName = "rope";
   double theta = 10000;

@@ -1,4 +1,5 @@
-// Presets: spec documents that are part of the program (src/spec/presets/*.json). The only place where a model is named.
+// Presets: spec documents that are part of the program (src/spec/presets/*.json). The only place where a model is
+// named.
 #pragma once
 
 #include <string>

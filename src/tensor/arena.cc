@@ -11,7 +11,8 @@
 namespace transept {
 
 Arena::Arena(size_t reserve_bytes) {
-  // A machine with a limit on address space (ulimit -v) may refuse the first try. Less than this is no use to a caller that wanted more.
+  // A machine with a limit on address space (ulimit -v) may refuse the first try. Less than this is no use to a caller
+  // that wanted more.
   const size_t least = std::min(reserve_bytes, size_t{1} << 26);
   for (reserve_ = reserve_bytes; reserve_ >= least; reserve_ /= 2) {
     void* p = ::mmap(nullptr, reserve_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -21,14 +22,17 @@ Arena::Arena(size_t reserve_bytes) {
       return;
     }
   }
-  throw EnvironmentError("memory", "no address space could be reserved for activations", "raise the limit on virtual memory");
+  throw EnvironmentError("memory", "no address space could be reserved for activations",
+                         "raise the limit on virtual memory");
 }
 
 Arena::~Arena() { ::munmap(base_, reserve_); }
 
 void* Arena::allocate(size_t bytes) {
   TRANSEPT_CHECK(bytes >= 1);
-  if (bytes > reserve_) throw EnvironmentError("memory", "an activation of " + std::to_string(bytes) + " bytes does not fit", "use a smaller batch or context");
+  if (bytes > reserve_)
+    throw EnvironmentError("memory", "an activation of " + std::to_string(bytes) + " bytes does not fit",
+                           "use a smaller batch or context");
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   size_t offset = 0;
   if (auto fit = by_size_.lower_bound({bytes, 0}); fit != by_size_.end()) {
@@ -45,7 +49,9 @@ void* Arena::allocate(size_t bytes) {
     const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
     const bool touches = last != free_.end() && last->first + last->second == end_;
     offset = touches ? last->first : end_;
-    if (bytes > reserve_ - offset) throw EnvironmentError("memory", "activations exceed the reserved address space", "use a smaller batch or context");
+    if (bytes > reserve_ - offset)
+      throw EnvironmentError("memory", "activations exceed the reserved address space",
+                             "use a smaller batch or context");
     if (touches) {
       by_size_.erase({last->second, last->first});
       free_.erase(last);

@@ -1,6 +1,7 @@
-// Activation memory: one reserved address range from which buffers are cut best-fit and returned as soon as their last user is gone,
-// so that later activations reuse the pages of earlier ones. The high-water mark is what the planner predicts and reports show.
-// Deterministic: the same sequence of requests gives the same offsets. Not thread-safe: ops allocate before they go parallel.
+// Activation memory: one reserved address range from which buffers are cut best-fit and returned as soon as their last
+// user is gone, so that later activations reuse the pages of earlier ones. The high-water mark is what the planner
+// predicts and reports show. Deterministic: the same sequence of requests gives the same offsets. Not thread-safe: ops
+// allocate before they go parallel.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ namespace transept {
 
 class Arena {
  public:
-  // Reserves address space only; pages are taken when first written. EnvironmentError when the range cannot be reserved.
+  // Reserves address space only; pages are taken when first written. EnvironmentError when the range cannot be
+  // reserved.
   explicit Arena(size_t reserve_bytes = size_t{1} << 40);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -32,8 +34,8 @@ class Arena {
  private:
   std::byte* base_ = nullptr;
   size_t reserve_ = 0, end_ = 0, live_ = 0, peak_ = 0;
-  std::map<size_t, size_t> used_, free_;           // offset -> bytes
-  std::set<std::pair<size_t, size_t>> by_size_;    // (bytes, offset) of the free blocks
+  std::map<size_t, size_t> used_, free_;         // offset -> bytes
+  std::set<std::pair<size_t, size_t>> by_size_;  // (bytes, offset) of the free blocks
 };
 
 // A shared handle to floats of an arena; the memory returns to it with the last handle. The arena must outlive it.
@@ -41,7 +43,8 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(Arena& arena, int64_t floats)
-      : data_(static_cast<float*>(arena.allocate(static_cast<size_t>(floats) * sizeof(float))), [&arena](float* p) { arena.release(p); }),
+      : data_(static_cast<float*>(arena.allocate(static_cast<size_t>(floats) * sizeof(float))),
+              [&arena](float* p) { arena.release(p); }),
         size_(floats) {}
   float* data() const { return data_.get(); }
   int64_t size() const { return size_; }

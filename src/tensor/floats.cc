@@ -17,7 +17,8 @@ Floats::Floats(int64_t count) : count_(count) {
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
   void* p = countable ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
   if (p == MAP_FAILED) {
-    throw EnvironmentError("memory", std::to_string(static_cast<size_t>(count) >> 18) + " MiB cannot be had", "use a smaller model, or free memory");
+    throw EnvironmentError("memory", std::to_string(static_cast<size_t>(count) >> 18) + " MiB cannot be had",
+                           "use a smaller model, or free memory");
   }
   ::madvise(p, bytes, MADV_HUGEPAGE);
   data_ = static_cast<float*>(p);

@@ -1,5 +1,5 @@
-// A large owned array of floats: zeroed, aligned to a page, in huge pages where the system has them. For what lives as long as a model:
-// parameters, gradients, optimizer moments, caches.
+// A large owned array of floats: zeroed, aligned to a page, in huge pages where the system has them. For what lives as
+// long as a model: parameters, gradients, optimizer moments, caches.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ class Floats {
   Floats() = default;
   explicit Floats(int64_t count);  // EnvironmentError when the memory cannot be had
   ~Floats();
-  Floats(Floats&& other) noexcept : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  Floats(Floats&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   Floats& operator=(Floats&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(count_, other.count_);

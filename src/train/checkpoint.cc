@@ -15,7 +15,8 @@ constexpr const char* kStateKey = "training_state";
 
 struct Names {
   fs::path current, previous, partial;
-  explicit Names(const fs::path& run) : current(run / "checkpoint"), previous(run / "checkpoint.previous"), partial(run / "checkpoint.partial") {}
+  explicit Names(const fs::path& run)
+      : current(run / "checkpoint"), previous(run / "checkpoint.previous"), partial(run / "checkpoint.partial") {}
 };
 
 TrainingState read_state(const fs::path& folder) {
@@ -33,7 +34,8 @@ TrainingState read_state(const fs::path& folder) {
 
 }  // namespace
 
-void save_checkpoint(const fs::path& run_folder, const Model& model, AdamW& optimizer, const TrainingState& state, const ModelIo& io) {
+void save_checkpoint(const fs::path& run_folder, const Model& model, AdamW& optimizer, const TrainingState& state,
+                     const ModelIo& io) {
   const Names names(run_folder);
   fs::remove_all(names.partial);
   make_writable_folder(names.partial);
@@ -48,13 +50,15 @@ void save_checkpoint(const fs::path& run_folder, const Model& model, AdamW& opti
   replace_folder_atomic(names.partial, names.current, names.previous);
 }
 
-std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run_folder, const std::function<void(std::string)>& note) {
+std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run_folder,
+                                               const std::function<void(std::string)>& note) {
   const Names names(run_folder);
   // A kill between the exchange and the renaming leaves the former checkpoint under the partial name.
   std::string damage;
   for (const fs::path& folder : {names.current, names.previous, names.partial}) {
     if (!fs::exists(folder / kStateFile)) {
-      if (folder != names.partial && fs::exists(folder) && damage.empty()) damage = (folder / kStateFile).string() + ": no such file";
+      if (folder != names.partial && fs::exists(folder) && damage.empty())
+        damage = (folder / kStateFile).string() + ": no such file";
       continue;
     }
     try {
@@ -66,7 +70,9 @@ std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run_folder, const
       if (damage.empty()) damage = e.what();
     }
   }
-  if (!damage.empty()) throw InputError(run_folder.string(), "holds no whole checkpoint (" + damage + ")", "start again in another folder");
+  if (!damage.empty())
+    throw InputError(run_folder.string(), "holds no whole checkpoint (" + damage + ")",
+                     "start again in another folder");
   return std::nullopt;
 }
 

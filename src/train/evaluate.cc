@@ -52,19 +52,24 @@ double EvalResult::bits_per_byte() const {
   return loss * static_cast<double>(tokens_scored) / std::numbers::ln2 / static_cast<double>(bytes_scored);
 }
 
-EvalResult evaluate(const Model& model, const OpContext& op, const Split& split, const Tokenizer* tokenizer, const EvalOptions& options) {
+EvalResult evaluate(const Model& model, const OpContext& op, const Split& split, const Tokenizer* tokenizer,
+                    const EvalOptions& options) {
   const int64_t context = options.context, stride = options.stride > 0 ? options.stride : context;
   Problems problems;
-  if (context < 1) problems.push_back({"--context", std::to_string(context) + " is out of range", "allowed is 1 or more"});
+  if (context < 1)
+    problems.push_back({"--context", std::to_string(context) + " is out of range", "allowed is 1 or more"});
   if (context >= 1 && stride > context) {
-    problems.push_back({"--stride", std::to_string(stride) + " is more than the context of " + std::to_string(context) + ": tokens between windows would go unscored",
+    problems.push_back({"--stride",
+                        std::to_string(stride) + " is more than the context of " + std::to_string(context) +
+                            ": tokens between windows would go unscored",
                         "use at most the context"});
   }
   if (split.tokens() < 2) problems.push_back({"--data", "holds fewer than two tokens", "give more text"});
   throw_if_any(std::move(problems));
   model.check_input({}, context - 1, "--context");
 
-  std::vector<Window> windows = split.unit() == Unit::kLines ? windows_of_lines(split, context) : windows_of_stream(split.tokens(), context, stride);
+  std::vector<Window> windows = split.unit() == Unit::kLines ? windows_of_lines(split, context)
+                                                             : windows_of_stream(split.tokens(), context, stride);
   if (options.max_tokens > 0) {
     int64_t sum = 0;
     size_t keep = 0;
@@ -83,7 +88,8 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
     BatchLayout layout;
     std::vector<int32_t> tokens, targets;
     const size_t first = w;
-    for (int64_t rows = 0; w < windows.size() && (w == first || rows + windows[w].inputs <= options.batch_tokens); ++w) {
+    for (int64_t rows = 0; w < windows.size() && (w == first || rows + windows[w].inputs <= options.batch_tokens);
+         ++w) {
       const Window& window = windows[w];
       layout.push_back({rows, window.inputs, 0});
       for (int64_t i = 0; i < window.inputs; ++i) {
@@ -93,7 +99,8 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
       rows += window.inputs;
     }
     model.check_input(tokens, 0, "--data");
-    model.check_input(targets.empty() ? std::span<const int32_t>() : std::span<const int32_t>(targets).last(1), 0, "--data");
+    model.check_input(targets.empty() ? std::span<const int32_t>() : std::span<const int32_t>(targets).last(1), 0,
+                      "--data");
     std::vector<float> losses(tokens.size());
     const Var h = model.hidden(op, {.tokens = tokens, .layout = layout, .dropout = {}, .observe = {}});
     const LossSum sum = cross_entropy(op, h, model.head(), targets, 0.f, losses);
@@ -105,7 +112,8 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
         if (targets[row] == kIgnoredTarget) continue;
         nats_at[static_cast<size_t>(i)] += static_cast<double>(losses[row]);
         ++result.tokens_by_position[static_cast<size_t>(i)];
-        if (tokenizer && targets[row] < tokenizer->vocab_size()) result.bytes_scored += static_cast<int64_t>(tokenizer->bytes_of(targets[row]).size());
+        if (tokenizer && targets[row] < tokenizer->vocab_size())
+          result.bytes_scored += static_cast<int64_t>(tokenizer->bytes_of(targets[row]).size());
       }
     }
     if (options.progress) options.progress(static_cast<int64_t>(w), static_cast<int64_t>(windows.size()));
@@ -113,7 +121,8 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
   result.loss = nats / static_cast<double>(result.tokens_scored);
   for (size_t i = 0; i < nats_at.size(); ++i) {
     const int64_t n = result.tokens_by_position[i];
-    result.loss_by_position.push_back(n > 0 ? nats_at[i] / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+    result.loss_by_position.push_back(n > 0 ? nats_at[i] / static_cast<double>(n)
+                                            : std::numeric_limits<double>::quiet_NaN());
   }
   return result;
 }

@@ -27,7 +27,8 @@ double median(std::vector<double> values) {
 
 std::vector<Batch> batches_of_step(const Sampler& sampler, const TrainConfig& config, int64_t step) {
   std::vector<Batch> batches;
-  for (int64_t k = 0; k < config.accumulation; ++k) batches.push_back(sampler.batch(static_cast<uint64_t>((step - 1) * config.accumulation + k)));
+  for (int64_t k = 0; k < config.accumulation; ++k)
+    batches.push_back(sampler.batch(static_cast<uint64_t>((step - 1) * config.accumulation + k)));
   return batches;
 }
 
@@ -93,10 +94,12 @@ Problems TrainConfig::check() const {
       if (s->find('.') != std::string::npos) s->erase(s->find_last_not_of('0') + 1);
       if (s->back() == '.') s->pop_back();
     }
-    problems.push_back({flag, got + " is out of range", std::string("allowed is ") + (strictly ? "more than " : "at least ") + bound});
+    problems.push_back(
+        {flag, got + " is out of range", std::string("allowed is ") + (strictly ? "more than " : "at least ") + bound});
   };
   const auto below_one = [&](const char* flag, double value) {
-    if (!(value >= 0 && value < 1)) problems.push_back({flag, std::to_string(value) + " is out of range", "allowed is 0 or more, below 1"});
+    if (!(value >= 0 && value < 1))
+      problems.push_back({flag, std::to_string(value) + " is out of range", "allowed is 0 or more, below 1"});
   };
   at_least("--steps", static_cast<double>(schedule.total_steps), 1);
   at_least("--context", static_cast<double>(context), 1);
@@ -118,7 +121,8 @@ Problems TrainConfig::check() const {
   // What a step holds must be countable; what it needs of memory is the planner's to say.
   constexpr int64_t kMost = int64_t{1} << 31;
   if (batch > kMost || context > kMost || accumulation > kMost || batch * context > kMost) {
-    problems.push_back({"--batch", "times --context is more tokens than a forward pass can hold", "use --accumulate for larger steps"});
+    problems.push_back({"--batch", "times --context is more tokens than a forward pass can hold",
+                        "use --accumulate for larger steps"});
   }
   return problems;
 }
@@ -137,8 +141,8 @@ double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus
 }
 
 LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
-                        const std::filesystem::path& run_folder, const Json& run, const std::optional<FoundCheckpoint>& resume,
-                        double flops_per_token, const LoopHooks& hooks) {
+                        const std::filesystem::path& run_folder, const Json& run,
+                        const std::optional<FoundCheckpoint>& resume, double flops_per_token, const LoopHooks& hooks) {
   const auto note = [&](std::string line) {
     if (hooks.note) hooks.note(std::move(line));
   };
@@ -155,7 +159,8 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
   MetricsWriter metrics(run_folder / "metrics.jsonl", from);
   MetricsWriter samples(run_folder / "samples.jsonl", from);
   TensorBoardWriter board(run_folder / "tensorboard");
-  board.resumed(state.step + 1);  // a run that was killed before its first checkpoint, or is overwritten, left events too
+  board.resumed(state.step +
+                1);  // a run that was killed before its first checkpoint, or is overwritten, left events too
 
   const Sampler sampler(corpus.train(), config.context, config.batch, config.seed);
   const int64_t total = config.schedule.total_steps;
@@ -192,13 +197,16 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     const double lr = config.schedule.rate(step);
     StepResult done;
     try {
-      done = trainer.step(batches_of_step(sampler, config, step), static_cast<uint64_t>(state.step * config.accumulation), lr);
+      done = trainer.step(batches_of_step(sampler, config, step),
+                          static_cast<uint64_t>(state.step * config.accumulation), lr);
     } catch (const EnvironmentError& e) {
       progress.finish();
-      const std::string kept = saved_at > 0 ? "the last good checkpoint, of step " + std::to_string(saved_at) + ", is " + (run_folder / "checkpoint").string()
+      const std::string kept = saved_at > 0 ? "the last good checkpoint, of step " + std::to_string(saved_at) +
+                                                  ", is " + (run_folder / "checkpoint").string()
                                             : "there is no checkpoint yet";
       Problems problems;
-      for (const Problem& p : e.problems()) problems.push_back({"step " + std::to_string(step) + ": " + p.where, p.what + " (" + kept + ")", p.mend});
+      for (const Problem& p : e.problems())
+        problems.push_back({"step " + std::to_string(step) + ": " + p.where, p.what + " (" + kept + ")", p.mend});
       throw EnvironmentError(problems.front().where, problems.front().what, problems.front().mend);
     }
     state.step = step;
@@ -239,7 +247,9 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
   }
   progress.finish();
   save();
-  if (result.interrupted) note("stopped after step " + std::to_string(state.step) + " of " + std::to_string(total) + ", saved; --resume goes on");
+  if (result.interrupted)
+    note("stopped after step " + std::to_string(state.step) + " of " + std::to_string(total) +
+         ", saved; --resume goes on");
   result.step = state.step;
   result.tokens = state.tokens;
   result.seconds = seconds_since(begin);

@@ -1,5 +1,6 @@
-// The training loop: batches, steps, evaluation, samples, checkpoints, metrics. What a run computes is a pure function of its configuration and data:
-// batches and dropout masks are drawn by counter, so a run that is stopped and resumed ends with the same bits as one that was not.
+// The training loop: batches, steps, evaluation, samples, checkpoints, metrics. What a run computes is a pure function
+// of its configuration and data: batches and dropout masks are drawn by counter, so a run that is stopped and resumed
+// ends with the same bits as one that was not.
 #pragma once
 
 #include <atomic>
@@ -19,10 +20,10 @@
 namespace transept {
 
 struct TrainConfig {
-  int64_t context = 256;       // tokens of a sequence
-  int64_t batch = 16;          // sequences of a micro-batch
-  int64_t accumulation = 1;    // micro-batches of a step
-  Schedule schedule;           // total_steps: how many steps the run has
+  int64_t context = 256;     // tokens of a sequence
+  int64_t batch = 16;        // sequences of a micro-batch
+  int64_t accumulation = 1;  // micro-batches of a step
+  Schedule schedule;         // total_steps: how many steps the run has
   AdamWOptions adamw;
   uint64_t seed = 0;
   bool recompute = false;
@@ -32,8 +33,8 @@ struct TrainConfig {
   int64_t sample_every = 0;        // steps; 0: only at the end
   int64_t checkpoint_every = 250;  // steps; 0: only at the end
 
-  // The options by name, once for flags, checkpoint and comparison: v(name, member, what it is, fixed). A fixed one determines the numbers, so a
-  // resumed run cannot change it; `steps` may grow, as a person would expect.
+  // The options by name, once for flags, checkpoint and comparison: v(name, member, what it is, fixed). A fixed one
+  // determines the numbers, so a resumed run cannot change it; `steps` may grow, as a person would expect.
   template <class V>
   void fields(V& v) {
     v("context", context, "tokens of a sequence (default: the spec's longest, at most 1024)", true);
@@ -43,8 +44,10 @@ struct TrainConfig {
     v("schedule", schedule.kind, "of the learning rate: cosine (default), wsd, linear or constant", true);
     v("lr", schedule.peak, "highest learning rate", true);
     v("min-lr", schedule.minimum, "learning rate at the end (default: a tenth of --lr)", true);
-    v("warmup", schedule.warmup_steps, "steps over which the rate rises to its highest (default: a tenth of --steps, at most 100)", true);
-    v("decay-steps", schedule.decay_steps, "last steps over which the rate of wsd falls (default: a fifth of --steps)", true);
+    v("warmup", schedule.warmup_steps,
+      "steps over which the rate rises to its highest (default: a tenth of --steps, at most 100)", true);
+    v("decay-steps", schedule.decay_steps, "last steps over which the rate of wsd falls (default: a fifth of --steps)",
+      true);
     v("beta1", adamw.beta1, "decay of AdamW's first moment", true);
     v("beta2", adamw.beta2, "decay of AdamW's second moment", true);
     v("eps", adamw.eps, "added to AdamW's denominator", true);
@@ -73,22 +76,23 @@ struct LoopHooks {
 };
 
 struct LoopResult {
-  int64_t step = 0;           // of the run, at the end
-  int64_t steps_done = 0;     // here
+  int64_t step = 0;        // of the run, at the end
+  int64_t steps_done = 0;  // here
   int64_t tokens = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  // of the last step; NaN without a step
   std::optional<double> val_loss;
-  double seconds = 0;                 // spent here
-  double tokens_per_second = 0;       // median over the steps done here
+  double seconds = 0;            // spent here
+  double tokens_per_second = 0;  // median over the steps done here
   int64_t activation_peak_bytes = 0;
   bool interrupted = false;
 };
 
-// Trains `model` (initialized or just loaded) in `run_folder`: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/. `run` is what the checkpoint records
-// beside the configuration; with `resume`, weights and moments come from there. `flops_per_token` (training, forward and backward) makes FLOP/s of tokens/s.
+// Trains `model` (initialized or just loaded) in `run_folder`: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/.
+// `run` is what the checkpoint records beside the configuration; with `resume`, weights and moments come from there.
+// `flops_per_token` (training, forward and backward) makes FLOP/s of tokens/s.
 LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
-                        const std::filesystem::path& run_folder, const Json& run, const std::optional<FoundCheckpoint>& resume,
-                        double flops_per_token, const LoopHooks& hooks);
+                        const std::filesystem::path& run_folder, const Json& run,
+                        const std::optional<FoundCheckpoint>& resume, double flops_per_token, const LoopHooks& hooks);
 
 // Seconds of one step of this configuration, measured without changing the model (median of a few).
 double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config);

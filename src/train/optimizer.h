@@ -1,5 +1,5 @@
-// AdamW over a model's parameters (kernels/adamw.h): two groups, told apart by shape: matrices decay, norms and biases do not. Clipping by the
-// global norm comes first (arXiv:1211.5063).
+// AdamW over a model's parameters (kernels/adamw.h): two groups, told apart by shape: matrices decay, norms and biases
+// do not. Clipping by the global norm comes first (arXiv:1211.5063).
 #pragma once
 
 #include <cstdint>

@@ -22,14 +22,19 @@ std::optional<ScheduleKind> schedule_from_name(std::string_view name) {
 double Schedule::rate(int64_t step) const {
   if (step <= warmup_steps) return peak * static_cast<double>(step) / static_cast<double>(warmup_steps);
   // Progress of the decay: 0 at its first step's predecessor, 1 at the last step.
-  const int64_t decay_begin = kind == ScheduleKind::kWsd ? std::max(warmup_steps, total_steps - decay_steps) : warmup_steps;
+  const int64_t decay_begin =
+      kind == ScheduleKind::kWsd ? std::max(warmup_steps, total_steps - decay_steps) : warmup_steps;
   const int64_t length = total_steps - decay_begin;
-  const double t = length <= 0 ? 0.0 : std::clamp(static_cast<double>(step - decay_begin) / static_cast<double>(length), 0.0, 1.0);
+  const double t =
+      length <= 0 ? 0.0 : std::clamp(static_cast<double>(step - decay_begin) / static_cast<double>(length), 0.0, 1.0);
   switch (kind) {
-    case ScheduleKind::kConstant: return peak;
-    case ScheduleKind::kCosine: return minimum + (peak - minimum) * 0.5 * (1.0 + std::cos(std::numbers::pi * t));
+    case ScheduleKind::kConstant:
+      return peak;
+    case ScheduleKind::kCosine:
+      return minimum + (peak - minimum) * 0.5 * (1.0 + std::cos(std::numbers::pi * t));
     case ScheduleKind::kLinear:
-    case ScheduleKind::kWsd: return peak + (minimum - peak) * t;
+    case ScheduleKind::kWsd:
+      return peak + (minimum - peak) * t;
   }
   return peak;
 }

@@ -1,8 +1,10 @@
-// Learning-rate schedules. Steps are numbered from 1; warm-up is linear and the first step already has a rate above zero (peak / warmup).
+// Learning-rate schedules. Steps are numbered from 1; warm-up is linear and the first step already has a rate above
+// zero (peak / warmup).
 //   constant: the peak.
 //   linear:   falls in a straight line from the peak, at the end of warm-up, to the minimum at the last step.
 //   cosine:   falls along half a cosine between the same points (arXiv:1608.03983).
-//   wsd:      stays at the peak and falls in a straight line over the last `decay_steps` (warm-up, stable, decay: arXiv:2404.06395).
+//   wsd:      stays at the peak and falls in a straight line over the last `decay_steps` (warm-up, stable, decay:
+//   arXiv:2404.06395).
 #pragma once
 
 #include <cstdint>

@@ -33,11 +33,12 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
     Tape tape;
     const OpContext op{pool_, arena_, &tape};
     {
-      const Var h = model_.hidden(op, {.tokens = b.tokens,
-                                       .layout = equal_sequences(b.sequences, b.length),
-                                       .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
-                                       .recompute = options_.recompute,
-                                       .observe = {}});
+      const Var h = model_.hidden(
+          op, {.tokens = b.tokens,
+               .layout = equal_sequences(b.sequences, b.length),
+               .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
+               .recompute = options_.recompute,
+               .observe = {}});
       nats += cross_entropy(op, h, model_.head(), b.targets, scale).nats;
     }
     tape.backward();
@@ -66,16 +67,19 @@ std::string Trainer::find_divergence(std::span<const Batch> micro_batches, uint6
   for (const Batch& b : micro_batches) {
     std::string place;
     const OpContext op{pool_, arena_, nullptr};
-    const Var h = model_.hidden(op, {.tokens = b.tokens,
-                                     .layout = equal_sequences(b.sequences, b.length),
-                                     .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
-                                     .observe = [&](std::string_view part, int64_t layer, ConstRows x) {
-                                       if (place.empty() && !finite(x)) place = "layer " + std::to_string(layer) + ", output of " + std::string(part);
-                                     }});
+    const Var h =
+        model_.hidden(op, {.tokens = b.tokens,
+                           .layout = equal_sequences(b.sequences, b.length),
+                           .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
+                           .observe = [&](std::string_view part, int64_t layer, ConstRows x) {
+                             if (place.empty() && !finite(x))
+                               place = "layer " + std::to_string(layer) + ", output of " + std::string(part);
+                           }});
     if (place.empty() && !finite(h.view())) place = "final norm";
     if (!place.empty()) return place;
   }
-  // The forward pass is sound: gradients overflowed on their way back, so the last layer that has such a gradient is where it began.
+  // The forward pass is sound: gradients overflowed on their way back, so the last layer that has such a gradient is
+  // where it began.
   for (auto e = parameters.entries().rbegin(); e != parameters.entries().rend(); ++e) {
     if (!all_finite(parameters.gradients(*e).data(), e->size)) return "gradient of " + e->decl.name;
   }

@@ -1,5 +1,5 @@
-// One optimization step: forward and backward over the micro-batches, then the update. The loss is the mean over all scored tokens of the step, so that
-// any split into micro-batches is, by definition, the one big batch.
+// One optimization step: forward and backward over the micro-batches, then the update. The loss is the mean over all
+// scored tokens of the step, so that any split into micro-batches is, by definition, the one big batch.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,14 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  // The model must be trainable. 
+  // The model must be trainable.
   Trainer(Model& model, ThreadPool& pool, const TrainerOptions& options);
 
-  // Loss and gradients of these micro-batches, without an update. `first_pass` numbers their forward passes for dropout.
+  // Loss and gradients of these micro-batches, without an update. `first_pass` numbers their forward passes for
+  // dropout.
   StepResult accumulate(std::span<const Batch> micro_batches, uint64_t first_pass);
-  // accumulate, then the update; EnvironmentError naming the layer, with parameters and moments untouched, when loss or gradients are not finite.
+  // accumulate, then the update; EnvironmentError naming the layer, with parameters and moments untouched, when loss or
+  // gradients are not finite.
   StepResult step(std::span<const Batch> micro_batches, uint64_t first_pass, double lr);
 
   AdamW& optimizer() { return optimizer_; }

@@ -1,4 +1,5 @@
-// Logits of transformers' own checkpoints, in one pass and through the cache in chunks (tools/make_goldens.py wrote them).
+// Logits of transformers' own checkpoints, in one pass and through the cache in chunks (tools/make_goldens.py wrote
+// them).
 #include <gtest/gtest.h>
 
 #include "convert/model_folder.h"
@@ -12,7 +13,8 @@ namespace {
 
 std::vector<std::string> logit_cases() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(goldens() / "logits")) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(goldens() / "logits"))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -1,4 +1,5 @@
-// Model folders: what is written is read back bit for bit, in the family's form or our own, and damaged folders are refused by name.
+// Model folders: what is written is read back bit for bit, in the family's form or our own, and damaged folders are
+// refused by name.
 #include "convert/model_folder.h"
 
 #include <gmock/gmock.h>
@@ -19,16 +20,19 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Json tiny(const char* text) {
-  Json document = parse_json(R"({"vocab_size": 40, "hidden_size": 24, "max_position_embeddings": 32, "num_hidden_layers": 2})", "tiny");
+  Json document = parse_json(
+      R"({"vocab_size": 40, "hidden_size": 24, "max_position_embeddings": 32, "num_hidden_layers": 2})", "tiny");
   const Json groups = parse_json(text, "tiny");
   if (groups.contains("layers")) document.erase("num_hidden_layers");
   document.update(groups);
   return document;
 }
 
-const char* const kLlama = R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 6},
+const char* const kLlama =
+    R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 6},
   "ffn": {"kind": "swiglu", "intermediate_size": 30}})";
-const char* const kGpt2 = R"({"norm": {"kind": "layernorm"}, "position": {"kind": "learned"}, "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true},
+const char* const kGpt2 =
+    R"({"norm": {"kind": "layernorm"}, "position": {"kind": "learned"}, "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true},
   "ffn": {"kind": "gelu_tanh", "intermediate_size": 30, "bias": true}})";
 
 struct SavedCase {
@@ -61,15 +65,25 @@ TEST_P(SavedModel, ComesBackBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Forms, SavedModel,
-    ::testing::Values(SavedCase{"llama", kLlama, "llama"}, SavedCase{"gpt2", kGpt2, "gpt2"},
-                      SavedCase{"untied", R"({"tie_word_embeddings": false, "norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"},
-                        "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true}, "ffn": {"kind": "swiglu", "intermediate_size": 30, "bias": true}})", "llama"},
-                      SavedCase{"window", R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4, "sliding_window": 5},
-                        "ffn": {"kind": "swiglu", "intermediate_size": 30}})", "mistral"},
-                      SavedCase{"own", R"({"norm": {"kind": "layernorm", "bias": false, "placement": "post"}, "position": {"kind": "none"},
-                        "attention": {"num_attention_heads": 4}, "ffn": {"kind": "relu", "intermediate_size": 30}})", "transept"},
-                      SavedCase{"layers", R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4}, "ffn": {"kind": "swiglu", "intermediate_size": 30},
-                        "layers": [{"repeat": 1}, {"ffn": {"intermediate_size": 20}}]})", "transept"}),
+    ::testing::Values(
+        SavedCase{"llama", kLlama, "llama"}, SavedCase{"gpt2", kGpt2, "gpt2"},
+        SavedCase{"untied", R"({"tie_word_embeddings": false, "norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"},
+                        "attention": {"num_attention_heads": 4, "qkv_bias": true, "output_bias": true}, "ffn": {"kind": "swiglu", "intermediate_size": 30, "bias": true}})",
+                  "llama"},
+        SavedCase{
+            "window",
+            R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4, "sliding_window": 5},
+                        "ffn": {"kind": "swiglu", "intermediate_size": 30}})",
+            "mistral"},
+        SavedCase{"own",
+                  R"({"norm": {"kind": "layernorm", "bias": false, "placement": "post"}, "position": {"kind": "none"},
+                        "attention": {"num_attention_heads": 4}, "ffn": {"kind": "relu", "intermediate_size": 30}})",
+                  "transept"},
+        SavedCase{
+            "layers",
+            R"({"norm": {"kind": "rmsnorm"}, "position": {"kind": "rope"}, "attention": {"num_attention_heads": 4}, "ffn": {"kind": "swiglu", "intermediate_size": 30},
+                        "layers": [{"repeat": 1}, {"ffn": {"intermediate_size": 20}}]})",
+            "transept"}),
     [](const auto& c) { return std::string(c.param.name); });
 
 // A saved tiny LLaMA whose files a test then damages.
@@ -120,7 +134,8 @@ TEST_F(Damaged, ConfigKeysThatWouldChangeTheNumbers) {
   set("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
   set("mystery_scale", 2.5);
   set("hidden_act", "tanh");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("rope_scaling.rope_type"), HasSubstr("mystery_scale"), HasSubstr("hidden_act")));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("rope_scaling.rope_type"), HasSubstr("mystery_scale"), HasSubstr("hidden_act")));
 }
 
 TEST_F(Damaged, ConfigKeysThatDoNot) {
@@ -139,7 +154,8 @@ TEST_F(Damaged, MissingExtraAndMisshapenTensorsAreNamed) {
       if (x.name == "model.norm.weight") x.shape = {4, 6};
     }
   });
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: is missing"), HasSubstr("model.layers.9.extra.weight"),
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.layers.1.mlp.up_proj.weight: is missing"),
+                               HasSubstr("model.layers.9.extra.weight"),
                                HasSubstr("model.norm.weight: has shape [4, 6]; config.json asks for [24]")));
 }
 
@@ -156,15 +172,19 @@ TEST_F(Damaged, TheHeadAndTheTieFlag) {
     }
   });
   EXPECT_THAT(refusal(), HasSubstr("lm_head.weight: differs from the embedding"));
-  rewrite([](std::vector<TensorToStore>& t) { std::erase_if(t, [](const auto& x) { return x.name == "lm_head.weight"; }); });
+  rewrite([](std::vector<TensorToStore>& t) {
+    std::erase_if(t, [](const auto& x) { return x.name == "lm_head.weight"; });
+  });
   set("tie_word_embeddings", false);
   EXPECT_THAT(refusal(), HasSubstr("lm_head.weight: is missing"));
 }
 
 TEST_F(Damaged, ConfigsOfEverySillyKindAreRefused) {
-  for (const char* key : {"hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}) {
+  for (const char* key :
+       {"hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}) {
     const Json good = config_.at(key);
-    for (const Json& bad : {Json(-1), Json(0), Json(1e300), Json("x"), Json(), Json(9000000000000000000ull), Json::array()}) {
+    for (const Json& bad :
+         {Json(-1), Json(0), Json(1e300), Json("x"), Json(), Json(9000000000000000000ull), Json::array()}) {
       set(key, bad);
       EXPECT_THAT(refusal(), HasSubstr("config.json")) << key << " " << bad;
     }

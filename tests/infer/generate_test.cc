@@ -10,8 +10,8 @@
 namespace transept {
 namespace {
 
-// A model over bytes whose next byte follows from the last: the embedding of byte b points at the successor's row of the head. Built so that greedy
-// decoding walks through `cycle` for ever.
+// A model over bytes whose next byte follows from the last: the embedding of byte b points at the successor's row of
+// the head. Built so that greedy decoding walks through `cycle` for ever.
 std::unique_ptr<Model> parrot(const std::string& cycle) {
   const int64_t width = 64;
   const ArchSpec spec = spec_from_json(Json{{"vocab_size", 259},
@@ -95,14 +95,18 @@ TEST_F(Generate, TheContextBounds) {
   EXPECT_THROW(run("abcd", "abcdabcdabc", {.max_tokens = 1, .sampling = {}, .stop = {}}, 10), InputError);
 }
 
-TEST_F(Generate, AnEmptyPromptBeginsWithTheFirstToken) { EXPECT_EQ(run("abcd", "", {.max_tokens = 3, .sampling = {}, .stop = {}}).tokens.size(), 3u); }
+TEST_F(Generate, AnEmptyPromptBeginsWithTheFirstToken) {
+  EXPECT_EQ(run("abcd", "", {.max_tokens = 3, .sampling = {}, .stop = {}}).tokens.size(), 3u);
+}
 
 TEST_F(Generate, TheReaderMayLeave) {
   const auto model = parrot("abcd");
   Decoder decoder(*model, pool_, 64);
   int calls = 0;
-  const Generation g = generate(decoder, *tokenizer_, "a", {.max_tokens = 50, .sampling = {.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 0}, .stop = {}},
-                                [&](std::string_view) { return ++calls < 3; });
+  const Generation g = generate(
+      decoder, *tokenizer_, "a",
+      {.max_tokens = 50, .sampling = {.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 0}, .stop = {}},
+      [&](std::string_view) { return ++calls < 3; });
   EXPECT_EQ(g.tokens.size(), 3u);
 }
 

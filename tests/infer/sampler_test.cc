@@ -30,7 +30,8 @@ TEST(Sampler, FrequenciesAreTheSoftmaxs) {
     double total = 0;
     for (const float z : kLogits) total += std::exp(static_cast<double>(z) / temperature);
     for (size_t i = 0; i < kLogits.size(); ++i) {
-      const double p = std::exp(static_cast<double>(kLogits[i]) / temperature) / total, sd = std::sqrt(10000 * p * (1 - p));
+      const double p = std::exp(static_cast<double>(kLogits[i]) / temperature) / total,
+                   sd = std::sqrt(10000 * p * (1 - p));
       const auto at = n.find(static_cast<int32_t>(i));
       EXPECT_NEAR(at == n.end() ? 0 : at->second, 10000 * p, 4 * sd + 1) << i << " at " << temperature;
     }

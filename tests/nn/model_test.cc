@@ -1,5 +1,6 @@
-// Equivalences that need no oracle, over every combination of kinds: decode = forward in any chunks, ring = full inside the window, a batch = one by
-// one, recomputed = kept, one thread = many; and gradients against differences of the loss.
+// Equivalences that need no oracle, over every combination of kinds: decode = forward in any chunks, ring = full inside
+// the window, a batch = one by one, recomputed = kept, one thread = many; and gradients against differences of the
+// loss.
 #include "nn/model.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,9 @@ TEST_P(EveryModel, DecodesAsItRunsForward) {
     Decoder decoder(*model, pool_, kTokens);
     for (int64_t at = 0; at < kTokens; at += chunk) {
       const size_t first = static_cast<size_t>(at), count = static_cast<size_t>(std::min(chunk, kTokens - at));
-      decoder.feed_all(std::span(ids).subspan(first, count), std::span(chunked).subspan(first * static_cast<size_t>(vocab), count * static_cast<size_t>(vocab)));
+      decoder.feed_all(
+          std::span(ids).subspan(first, count),
+          std::span(chunked).subspan(first * static_cast<size_t>(vocab), count * static_cast<size_t>(vocab)));
     }
     EXPECT_TRUE(close(chunked, whole, tolerance::kKernel)) << "chunks of " << chunk;
   }
@@ -49,7 +52,8 @@ TEST_P(EveryModel, ARowOfABatchEqualsItsOwnRun) {
     const auto own = std::span(ids).subspan(static_cast<size_t>(s.first_row), static_cast<size_t>(s.rows));
     const Var alone = model->hidden(op, {.tokens = own, .layout = {{0, s.rows, 0}}, .dropout = {}, .observe = {}});
     const size_t size = static_cast<size_t>(s.rows * batch.width);
-    EXPECT_TRUE(close(std::span<const float>(batch.view().row(s.first_row), size), std::span<const float>(alone.value.data(), size), tolerance::kKernel));
+    EXPECT_TRUE(close(std::span<const float>(batch.view().row(s.first_row), size),
+                      std::span<const float>(alone.value.data(), size), tolerance::kKernel));
   }
 }
 
@@ -71,7 +75,8 @@ TEST_P(EveryModel, GradientsMatchDifferencesOfTheLoss) {
   for (const auto& e : model->parameters().entries()) {
     // Along the gradient itself, where the slope is largest: the loss must change by h * |gradient|.
     double norm = 0;
-    for (int64_t i = 0; i < e.size; ++i) norm += std::pow(static_cast<double>(gradient[static_cast<size_t>(e.offset + i)]), 2);
+    for (int64_t i = 0; i < e.size; ++i)
+      norm += std::pow(static_cast<double>(gradient[static_cast<size_t>(e.offset + i)]), 2);
     norm = std::sqrt(norm);
     ASSERT_GT(norm, 0) << e.decl.name << " receives no gradient";
     const double h = 0.004;  // small: a longer step crosses kinks of ReLU
@@ -106,7 +111,8 @@ TEST_P(EveryModel, ThreadsAndRecomputationChangeNothing) {
       trainer.accumulate({&batch, 1}, 11);
       const auto g = model->parameters().gradients();
       if (first.empty()) first.assign(g.begin(), g.end());
-      EXPECT_EQ(std::memcmp(first.data(), g.data(), g.size_bytes()), 0) << threads << " threads" << (again ? ", recomputed" : "");
+      EXPECT_EQ(std::memcmp(first.data(), g.data(), g.size_bytes()), 0)
+          << threads << " threads" << (again ? ", recomputed" : "");
     }
   }
   // Another pass draws other masks.
@@ -116,7 +122,8 @@ TEST_P(EveryModel, ThreadsAndRecomputationChangeNothing) {
   EXPECT_NE(std::memcmp(first.data(), model->parameters().gradients().data(), first.size() * sizeof(float)), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, EveryModel, ::testing::ValuesIn(spec_cases()), [](const auto& c) { return c.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryModel, ::testing::ValuesIn(spec_cases()),
+                         [](const auto& c) { return c.param.name; });
 
 TEST(Window, NoLargerThanTheContextIsNone) {
   ArchSpec full = spec_cases().front().spec, windowed = full;

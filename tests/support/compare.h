@@ -1,6 +1,6 @@
-// Comparison of arrays, and gradient checks. The bound on each element is tolerance * (|expected| + root mean square of expected), so that
-// small elements of a large array are held to the array's scale, and a bound that an array of zeros would pass is impossible: an
-// expected array that is all zeros demands exact zeros.
+// Comparison of arrays, and gradient checks. The bound on each element is tolerance * (|expected| + root mean square of
+// expected), so that small elements of a large array are held to the array's scale, and a bound that an array of zeros
+// would pass is impossible: an expected array that is all zeros demands exact zeros.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,8 +33,9 @@ template <class A, class B>
     }
   }
   if (worst_ratio <= 1) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "element " << worst << " of " << expected.size() << ": " << static_cast<double>(actual[worst])
-                                       << " instead of " << static_cast<double>(expected[worst]) << " (error is " << worst_ratio
+  return ::testing::AssertionFailure() << "element " << worst << " of " << expected.size() << ": "
+                                       << static_cast<double>(actual[worst]) << " instead of "
+                                       << static_cast<double>(expected[worst]) << " (error is " << worst_ratio
                                        << " times the bound at tolerance " << tolerance << ", rms " << rms << ")";
 }
 
@@ -43,7 +44,8 @@ template <class A, class B>
   return close(std::span<const A>(actual), std::span<const B>(expected), tolerance);
 }
 
-// The error of `actual` in units of the last place of a float of the exact value's size (of the smallest normal float, below that).
+// The error of `actual` in units of the last place of a float of the exact value's size (of the smallest normal float,
+// below that).
 inline double ulps(float actual, double exact) {
   if (std::isnan(exact) || std::isnan(actual)) return std::isnan(exact) && std::isnan(actual) ? 0 : INFINITY;
   if (static_cast<double>(actual) == exact || actual == static_cast<float>(exact)) return 0;
@@ -52,8 +54,9 @@ inline double ulps(float actual, double exact) {
 }
 
 // Central differences of f at x against `gradient`, every element.
-inline ::testing::AssertionResult gradient_matches(const std::function<double(const std::vector<double>&)>& f, std::vector<double> x,
-                                                   const std::vector<double>& gradient, double tolerance) {
+inline ::testing::AssertionResult gradient_matches(const std::function<double(const std::vector<double>&)>& f,
+                                                   std::vector<double> x, const std::vector<double>& gradient,
+                                                   double tolerance) {
   std::vector<double> numeric(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     const double at = x[i], h = 1e-5 * std::max(1.0, std::abs(at));

@@ -3,52 +3,58 @@
 
 namespace transept::tolerance {
 
-// Central differences in double with h = 1e-5 * max(1, |x|): truncation h^2 f''' / 6 is about 1e-10, cancellation eps / h about 1e-11; sums
-// over some hundred terms and the curvature of softmax leave three digits of room.
+// Central differences in double with h = 1e-5 * max(1, |x|): truncation h^2 f''' / 6 is about 1e-10, cancellation eps /
+// h about 1e-11; sums over some hundred terms and the curvature of softmax leave three digits of room.
 inline constexpr double kGradcheck = 1e-6;
 
-// float32 kernels against double references: eps(float32) = 1.2e-7 times the square root of the longest sum (2,048 terms: 45), and as much again
-// for the polynomial exponentials and the chain of two or three sums in attention and norms.
+// float32 kernels against double references: eps(float32) = 1.2e-7 times the square root of the longest sum (2,048
+// terms: 45), and as much again for the polynomial exponentials and the chain of two or three sums in attention and
+// norms.
 inline constexpr double kKernel = 2e-5;
 
 // float32 model logits against transformers: two implementations with other orders of summation, layers deep.
 inline constexpr double kLogits = 2e-4;
 
-// Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding where gradients are small.
+// Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding
+// where gradients are small.
 inline constexpr double kTraining = 1e-4;
 
 // Double against closed forms of a few operations: eps(double) = 2.2e-16 times some tens.
 inline constexpr double kDouble = 1e-14;
 
-// LayerNorm of values 1,000 away from zero with a spread of 1: the inputs are exact, but their mean is rounded to eps(float32) * 1,000.
+// LayerNorm of values 1,000 away from zero with a spread of 1: the inputs are exact, but their mean is rounded to
+// eps(float32) * 1,000.
 inline constexpr double kLayerNormFarFromZero = 2e-4;
 
-// exp in float, in ULP: 0.5 for the last addition, 0.35 for the rounded reduced argument (half an ulp of ln(2) / 2, and once more without fused
-// multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
+// exp in float, in ULP: 0.5 for the last addition, 0.35 for the rounded reduced argument (half an ulp of ln(2) / 2, and
+// once more without fused multiply-add), 0.1 for the polynomial (3.1e-9 of 6e-8) and its last steps.
 inline constexpr double kExpUlp = 1.5;
 
-// 1 / (1 + exp(-x)): the error of exp and half an ULP each for sum and quotient, each twice that where the result falls just under a power of two.
+// 1 / (1 + exp(-x)): the error of exp and half an ULP each for sum and quotient, each twice that where the result falls
+// just under a power of two.
 inline constexpr double kSigmoidUlp = 3;
 
-// Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add up to 1/2, their rounding
-// and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
+// Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add
+// up to 1/2, their rounding and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
 inline constexpr double kNormalAbsolute = 1.5e-7;
 
-// The lower tail down to x = -13 in ULP: x^2 / 2 is at most 84.5, and the rounding of x^2 alone leaves half an ulp of 128 in the exponent,
-// 64 * eps(float32), that is 64 ULP of the result.
+// The lower tail down to x = -13 in ULP: x^2 / 2 is at most 84.5, and the rounding of x^2 alone leaves half an ulp of
+// 128 in the exponent, 64 * eps(float32), that is 64 ULP of the result.
 inline constexpr double kNormalTailUlp = 70;
 
-// Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length (316), and some.
+// Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length
+// (316), and some.
 inline constexpr double kDoubleSum = 1e-13;
 
 // Activations at |x| >= 50, where each has met its asymptote: 50 sigmoid(-50) = 1e-20, and the like.
 inline constexpr double kVanishingTail = 1e-18;
 
-// Differences of a float32 loss along a step of 0.004: eps * loss / h is about 1e-4 beside slopes of 0.05 and more; kinks and curvature add up to a percent.
+// Differences of a float32 loss along a step of 0.004: eps * loss / h is about 1e-4 beside slopes of 0.05 and more;
+// kinks and curvature add up to a percent.
 inline constexpr double kFloatDifference = 0.02;
 
-// A mean cross-entropy, in nats, against PyTorch's or against another order of the same sums: logits of size 5 differ by a few eps(float32),
-// and the mean evens most of that out.
+// A mean cross-entropy, in nats, against PyTorch's or against another order of the same sums: logits of size 5 differ
+// by a few eps(float32), and the mean evens most of that out.
 inline constexpr double kLoss = 2e-5;
 // The same for exp(loss) of a loss of about 4.4: kLoss times the perplexity of 80.
 inline constexpr double kPerplexity = 2e-3;

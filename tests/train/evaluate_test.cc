@@ -18,8 +18,9 @@ namespace {
 class Evaluate : public ::testing::Test {
  protected:
   EvalResult run(int64_t context, int64_t stride, int64_t batch_tokens = 4096, int64_t max_tokens = 0) {
-    return evaluate(*model_, {pool_, arena_, nullptr}, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}, 0), nullptr,
-                    {.context = context, .stride = stride, .max_tokens = max_tokens, .batch_tokens = batch_tokens, .progress = {}});
+    return evaluate(
+        *model_, {pool_, arena_, nullptr}, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}, 0), nullptr,
+        {.context = context, .stride = stride, .max_tokens = max_tokens, .batch_tokens = batch_tokens, .progress = {}});
   }
   void SetUp() override {
     golden_ = read_json(goldens() / "bugs/cases.json").at("strided_perplexity");
@@ -41,7 +42,8 @@ TEST_F(Evaluate, SlidingWindowsWeighTokensNotWindows) {
     EXPECT_EQ(r.tokens_scored, golden_.at("tokens_scored"));
     EXPECT_NEAR(r.loss, golden_.at("loss").get<double>(), tolerance::kLoss);
     EXPECT_NEAR(r.perplexity(), golden_.at("perplexity").get<double>(), tolerance::kPerplexity);
-    for (const auto& [name, wrong] : golden_.at("wrong").items()) EXPECT_GT(std::abs(r.perplexity() - wrong.get<double>()), 100 * tolerance::kPerplexity) << name;
+    for (const auto& [name, wrong] : golden_.at("wrong").items())
+      EXPECT_GT(std::abs(r.perplexity() - wrong.get<double>()), 100 * tolerance::kPerplexity) << name;
   }
 }
 
@@ -50,7 +52,8 @@ TEST_F(Evaluate, OneWindowOfAll) {
   EXPECT_EQ(r.tokens_scored, 11);
   EXPECT_NEAR(r.loss, golden_.at("one_window").at("loss").get<double>(), tolerance::kLoss);
   const auto& losses = golden_.at("one_window").at("token_losses");
-  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(r.loss_by_position[i], losses[i].get<double>(), tolerance::kLogits) << i;
+  for (size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(r.loss_by_position[i], losses[i].get<double>(), tolerance::kLogits) << i;
 }
 
 // For every context and stride, each token after the first is scored once, whatever the batch.

@@ -14,9 +14,12 @@ namespace {
 
 TEST(Schedule, CosineRatesOfEachStep) {
   const Json golden = read_json(goldens() / "bugs/cases.json").at("schedule");
-  const Schedule s{ScheduleKind::kCosine, golden.at("peak"), golden.at("floor"), golden.at("warmup_steps"), 0, golden.at("total_steps")};
+  const Schedule s{ScheduleKind::kCosine,   golden.at("peak"), golden.at("floor"), golden.at("warmup_steps"), 0,
+                   golden.at("total_steps")};
   for (int64_t step = 1; step <= 12; ++step) {
-    EXPECT_NEAR(s.rate(step), golden.at("rates_of_steps_1_to_12").at(static_cast<size_t>(step - 1)).get<double>(), tolerance::kDouble) << step;
+    EXPECT_NEAR(s.rate(step), golden.at("rates_of_steps_1_to_12").at(static_cast<size_t>(step - 1)).get<double>(),
+                tolerance::kDouble)
+        << step;
   }
   EXPECT_GT(s.rate(1), 0);
   EXPECT_EQ(s.rate(4), 1);

@@ -1,4 +1,5 @@
-// Training equals PyTorch's: twenty AdamW steps of a tiny LLaMA and a tiny GPT-2 from the same weights, batches and rates (tools/make_goldens.py).
+// Training equals PyTorch's: twenty AdamW steps of a tiny LLaMA and a tiny GPT-2 from the same weights, batches and
+// rates (tools/make_goldens.py).
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -22,7 +23,8 @@ class TrainingGoldens : public ::testing::TestWithParam<std::string> {
     hyper_ = read_json(folder / "hyper.json");
     model_ = load_model(folder / "init", true);
     TrainerOptions options;
-    options.adamw = {hyper_.at("beta1"), hyper_.at("beta2"), hyper_.at("eps"), hyper_.at("weight_decay"), hyper_.at("clip_grad_norm")};
+    options.adamw = {hyper_.at("beta1"), hyper_.at("beta2"), hyper_.at("eps"), hyper_.at("weight_decay"),
+                     hyper_.at("clip_grad_norm")};
     if (change) change(options);
     Trainer trainer(*model_, pool_, options);
     const NpyArray tokens = read_npy(folder / "tokens.npy");
@@ -40,7 +42,8 @@ class TrainingGoldens : public ::testing::TestWithParam<std::string> {
           batch.targets.push_back(static_cast<int32_t>(row[i + 1]));
         }
       }
-      const StepResult result = trainer.step({&batch, 1}, static_cast<uint64_t>(s), hyper_.at("learning_rates").at(static_cast<size_t>(s)));
+      const StepResult result =
+          trainer.step({&batch, 1}, static_cast<uint64_t>(s), hyper_.at("learning_rates").at(static_cast<size_t>(s)));
       losses_.push_back(result.loss);
       norms_.push_back(result.gradient_norm);
     }
@@ -50,7 +53,9 @@ class TrainingGoldens : public ::testing::TestWithParam<std::string> {
     for (const auto& e : model_->parameters().entries()) {
       const auto expected = final_model->parameters().values(*final_model->parameters().find(e.decl.name));
       const auto actual = model_->parameters().values(e);
-      if (auto result = close(std::span<const float>(actual), std::span<const float>(expected), tolerance::kTraining); !result) return result << " in " << e.decl.name;
+      if (auto result = close(std::span<const float>(actual), std::span<const float>(expected), tolerance::kTraining);
+          !result)
+        return result << " in " << e.decl.name;
     }
     return ::testing::AssertionSuccess();
   }
@@ -87,7 +92,8 @@ TEST_P(TrainingGoldens, SlightlyOtherOptionsAreSeen) {
   EXPECT_FALSE(weights_equal());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrainingGoldens, ::testing::Values("llama_gqa_tied", "gpt2"), [](const auto& c) { return c.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, TrainingGoldens, ::testing::Values("llama_gqa_tied", "gpt2"),
+                         [](const auto& c) { return c.param; });
 
 // B33: one padded batch, or two micro-batches of other lengths: the same loss and the same gradients, those of PyTorch.
 class Accumulation : public ::testing::Test {
@@ -140,7 +146,8 @@ TEST_F(Accumulation, EqualsTheBigBatch) {
     const StepResult r = accumulate(*split);
     EXPECT_EQ(r.tokens, golden_.at("targets"));
     EXPECT_NEAR(r.loss, golden_.at("loss").get<double>(), tolerance::kLoss);
-    EXPECT_GT(std::abs(r.loss - golden_.at("wrong").at("mean_of_sequence_means").get<double>()), 100 * tolerance::kLoss);
+    EXPECT_GT(std::abs(r.loss - golden_.at("wrong").at("mean_of_sequence_means").get<double>()),
+              100 * tolerance::kLoss);
     EXPECT_NEAR(r.gradient_norm, golden_.at("grad_norm").get<double>(), tolerance::kLogits);
     const auto g = model_->parameters().gradients();
     if (first.empty()) first.assign(g.begin(), g.end());
@@ -152,7 +159,9 @@ TEST_F(Accumulation, EqualsTheBigBatch) {
   ASSERT_NE(table, nullptr);
   std::vector<float> expected(static_cast<size_t>(table->elements()));
   read_f32(*table, expected, "gradients");
-  EXPECT_TRUE(close(std::span<const float>(model_->parameters().gradients(*model_->parameters().find("embedding.weight"))), std::span<const float>(expected), tolerance::kTraining));
+  EXPECT_TRUE(
+      close(std::span<const float>(model_->parameters().gradients(*model_->parameters().find("embedding.weight"))),
+            std::span<const float>(expected), tolerance::kTraining));
 }
 
 // B34: what fills a row is never looked at, and a real end token counts even when the filling is that token.
@@ -180,11 +189,14 @@ TEST(DecayGroups, NormsAndBiasesDoNotDecay) {
     optimizer.step(pool, 0.1, optimizer.gradient_norm(pool));
     int matrices = 0, vectors = 0;
     for (const auto& e : model->parameters().entries()) {
-      const auto now = model->parameters().values(e), then = before->parameters().values(*before->parameters().find(e.decl.name));
+      const auto now = model->parameters().values(e),
+                 then = before->parameters().values(*before->parameters().find(e.decl.name));
       const bool matrix = e.decl.shape.size() == 2;
       (matrix ? matrices : vectors) += 1;
-      EXPECT_EQ(e.decl.name.find("norm") == std::string::npos && e.decl.name.find("bias") == std::string::npos, matrix) << e.decl.name;
-      for (size_t i = 0; i < now.size(); ++i) EXPECT_FLOAT_EQ(now[i], matrix ? then[i] * 0.99f : then[i]) << e.decl.name;
+      EXPECT_EQ(e.decl.name.find("norm") == std::string::npos && e.decl.name.find("bias") == std::string::npos, matrix)
+          << e.decl.name;
+      for (size_t i = 0; i < now.size(); ++i)
+        EXPECT_FLOAT_EQ(now[i], matrix ? then[i] * 0.99f : then[i]) << e.decl.name;
     }
     EXPECT_GT(matrices, 5);
     EXPECT_GT(vectors, 5);

@@ -1,5 +1,6 @@
-// GPT-2: pre-norm LayerNorm, learned positions, multi-head attention and tanh-GELU, biases everywhere. Its Conv1D layers store matrices as [in, out].
-// Key names and defaults are those of the class GPT2Config of Hugging Face transformers.
+// GPT-2: pre-norm LayerNorm, learned positions, multi-head attention and tanh-GELU, biases everywhere. Its Conv1D
+// layers store matrices as [in, out]. Key names and defaults are those of the class GPT2Config of Hugging Face
+// transformers.
 #include <nlohmann/json.hpp>
 
 #include "convert/family.h"
@@ -11,7 +12,10 @@ struct Act {
   const char* name;
   FfnKind kind;
 };
-constexpr Act kActs[] = {{"gelu_new", FfnKind::kGeluTanh}, {"gelu_pytorch_tanh", FfnKind::kGeluTanh}, {"gelu", FfnKind::kGelu}, {"relu", FfnKind::kRelu}};
+constexpr Act kActs[] = {{"gelu_new", FfnKind::kGeluTanh},
+                         {"gelu_pytorch_tanh", FfnKind::kGeluTanh},
+                         {"gelu", FfnKind::kGelu},
+                         {"relu", FfnKind::kRelu}};
 
 ArchSpec read(const Json& config, const std::string& where, Problems& problems) {
   ConfigReader in(config, where, problems);
@@ -35,18 +39,24 @@ ArchSpec read(const Json& config, const std::string& where, Problems& problems) 
   in.require("add_cross_attention", false, "layers attend to an encoder");
   layer.attention = attention;
   layer.ffn.bias = true;
-  layer.ffn.intermediate_size = in.integer("n_inner", spec.hidden_size > 0 && spec.hidden_size < (int64_t{1} << 40) ? 4 * spec.hidden_size : 0);
+  layer.ffn.intermediate_size =
+      in.integer("n_inner", spec.hidden_size > 0 && spec.hidden_size < (int64_t{1} << 40) ? 4 * spec.hidden_size : 0);
   const std::string act = in.text("activation_function", "gelu_new");
   bool found = false;
   for (const Act& a : kActs) {
     if (act == a.name) layer.ffn.kind = a.kind, found = true;
   }
-  if (!found) in.problem("activation_function", "\"" + act + "\" is not supported", "supported are gelu_new, gelu_pytorch_tanh, gelu and relu");
+  if (!found)
+    in.problem("activation_function", "\"" + act + "\" is not supported",
+               "supported are gelu_new, gelu_pytorch_tanh, gelu and relu");
   // Dropout elsewhere and task heads act in training or outside the language model; upcasting does not change float32.
-  in.ignore({"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
-             "summary_type", "summary_use_proj", "task_specific_params"});
+  in.ignore({"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "summary_activation",
+             "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+             "task_specific_params"});
   const int64_t layers = in.integer("n_layer", 12);
-  if (layers < 1 || layers > kMaxLayers) in.problem("n_layer", std::to_string(layers) + " is out of range", "allowed are 1 to " + std::to_string(kMaxLayers));
+  if (layers < 1 || layers > kMaxLayers)
+    in.problem("n_layer", std::to_string(layers) + " is out of range",
+               "allowed are 1 to " + std::to_string(kMaxLayers));
   in.finish();
   spec.final_norm = layer.norm;
   if (problems.empty()) spec.layers.assign(static_cast<size_t>(layers), layer);
@@ -63,9 +73,12 @@ std::optional<Json> write(const ArchSpec& spec, std::string& reason) {
   const auto* norm = std::get_if<LayerNormSpec>(&layer.norm);
   const auto* attention = std::get_if<GqaSpec>(&layer.attention);
   if (!std::get_if<LearnedPosition>(&spec.position)) return no("position is not learned");
-  if (!norm || !norm->bias || layer.placement != NormPlacement::kPre) return no("norm is not a pre-placed layernorm with bias");
-  if (!attention || attention->num_key_value_heads != attention->num_attention_heads) return no("attention has fewer key-value heads than heads");
-  if (attention->head_dim * attention->num_attention_heads != spec.hidden_size) return no("head_dim is not hidden_size / heads");
+  if (!norm || !norm->bias || layer.placement != NormPlacement::kPre)
+    return no("norm is not a pre-placed layernorm with bias");
+  if (!attention || attention->num_key_value_heads != attention->num_attention_heads)
+    return no("attention has fewer key-value heads than heads");
+  if (attention->head_dim * attention->num_attention_heads != spec.hidden_size)
+    return no("head_dim is not hidden_size / heads");
   if (attention->scale != 0 && attention->scale != 1) return no("attention has a scale of its own");
   if (attention->sliding_window != 0) return no("attention.sliding_window");
   if (!attention->qkv_bias || !attention->output_bias || !layer.ffn.bias) return no("a projection has no bias");

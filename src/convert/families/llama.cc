@@ -1,5 +1,6 @@
-// LLaMA and Mistral: pre-norm RMSNorm, rotary positions in half-split pairing, grouped-query attention, SwiGLU. Mistral adds a sliding window on
-// every layer. Key names and defaults are those of the classes LlamaConfig and MistralConfig of Hugging Face transformers.
+// LLaMA and Mistral: pre-norm RMSNorm, rotary positions in half-split pairing, grouped-query attention, SwiGLU. Mistral
+// adds a sliding window on every layer. Key names and defaults are those of the classes LlamaConfig and MistralConfig
+// of Hugging Face transformers.
 #include <nlohmann/json.hpp>
 
 #include "convert/family.h"
@@ -7,7 +8,8 @@
 namespace transept {
 namespace {
 
-// Theta of any spelling: "rope_parameters" (transformers 5), "rope_theta" with "rope_scaling" (4), "type" for "rope_type" (older).
+// Theta of any spelling: "rope_parameters" (transformers 5), "rope_theta" with "rope_scaling" (4), "type" for
+// "rope_type" (older).
 double read_theta(ConfigReader& in) {
   double theta = in.number("rope_theta", 10000.0);
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
@@ -21,7 +23,9 @@ double read_theta(ConfigReader& in) {
       if (name == "rope_theta" && v.is_number()) {
         theta = v.get<double>();
       } else if (name == "rope_type" || name == "type") {
-        if (v != "default") in.problem(std::string(key) + "." + name, "is " + v.dump() + ": scaled rotary positions are not supported", "only \"default\" is supported");
+        if (v != "default")
+          in.problem(std::string(key) + "." + name, "is " + v.dump() + ": scaled rotary positions are not supported",
+                     "only \"default\" is supported");
       } else if (!v.is_null()) {
         in.problem(std::string(key) + "." + name, "is not understood and might change the numbers");
       }
@@ -63,15 +67,21 @@ ArchSpec read(const Json& config, const std::string& where, Problems& problems, 
   }
   in.ignore({"attention_dropout"});  // acts in training only
   const int64_t layers = in.integer("num_hidden_layers");
-  if (layers < 1 || layers > kMaxLayers) in.problem("num_hidden_layers", std::to_string(layers) + " is out of range", "allowed are 1 to " + std::to_string(kMaxLayers));
+  if (layers < 1 || layers > kMaxLayers)
+    in.problem("num_hidden_layers", std::to_string(layers) + " is out of range",
+               "allowed are 1 to " + std::to_string(kMaxLayers));
   in.finish();
   spec.final_norm = layer.norm;
   if (problems.empty()) spec.layers.assign(static_cast<size_t>(layers), layer);
   return spec;
 }
 
-ArchSpec read_llama(const Json& config, const std::string& where, Problems& problems) { return read(config, where, problems, false); }
-ArchSpec read_mistral(const Json& config, const std::string& where, Problems& problems) { return read(config, where, problems, true); }
+ArchSpec read_llama(const Json& config, const std::string& where, Problems& problems) {
+  return read(config, where, problems, false);
+}
+ArchSpec read_mistral(const Json& config, const std::string& where, Problems& problems) {
+  return read(config, where, problems, true);
+}
 
 std::optional<Json> write(const ArchSpec& spec, std::string& reason, bool mistral) {
   const LayerSpec& layer = spec.layers.front();
@@ -131,9 +141,12 @@ std::vector<Piece> pieces(const ArchSpec& spec, const ParamDecl& decl) {
   if (part.starts_with("attention.qkv")) {
     const auto& a = std::get<GqaSpec>(spec.layers[static_cast<size_t>(decl.layer)].attention);
     const int64_t q = a.query_width(), kv = a.kv_width();
-    return {{to + "self_attn.q_proj" + kind, 0, q}, {to + "self_attn.k_proj" + kind, q, kv}, {to + "self_attn.v_proj" + kind, q + kv, kv}};
+    return {{to + "self_attn.q_proj" + kind, 0, q},
+            {to + "self_attn.k_proj" + kind, q, kv},
+            {to + "self_attn.v_proj" + kind, q + kv, kv}};
   }
-  if (part.starts_with("ffn.gate_up")) return {{to + "mlp.gate_proj" + kind, 0, rows / 2}, {to + "mlp.up_proj" + kind, rows / 2, rows / 2}};
+  if (part.starts_with("ffn.gate_up"))
+    return {{to + "mlp.gate_proj" + kind, 0, rows / 2}, {to + "mlp.up_proj" + kind, rows / 2, rows / 2}};
   if (part.starts_with("attention.output")) return {{to + "self_attn.o_proj" + kind, 0, rows}};
   if (part.starts_with("ffn.down")) return {{to + "mlp.down_proj" + kind, 0, rows}};
   if (part.starts_with("attention_norm")) return {{to + "input_layernorm" + kind, 0, rows}};

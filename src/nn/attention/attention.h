@@ -18,10 +18,11 @@ class Attention {
 };
 
 // `prefix` is that of the layer's attention parameters ("layers.3.attention.").
-std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix, int64_t layer);
+std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix,
+                                 int64_t layer);
 
-inline std::unique_ptr<Attention> build_attention(const AttentionSpec& any, const Parameters& parameters, const std::string& prefix,
-                                                  int64_t layer) {
+inline std::unique_ptr<Attention> build_attention(const AttentionSpec& any, const Parameters& parameters,
+                                                  const std::string& prefix, int64_t layer) {
   return std::visit([&](const auto& spec) { return build(spec, parameters, prefix, layer); }, any);
 }
 

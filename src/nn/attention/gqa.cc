@@ -1,5 +1,6 @@
-// Grouped-query attention (arXiv:2305.13245; with as many KV heads as heads, arXiv:1706.03762 section 3.2): one fused projection to queries, keys and
-// values, rotation in place, attention over the cache and the new rows, output projection.
+// Grouped-query attention (arXiv:2305.13245; with as many KV heads as heads, arXiv:1706.03762 section 3.2): one fused
+// projection to queries, keys and values, rotation in place, attention over the cache and the new rows, output
+// projection.
 #include <vector>
 
 #include "nn/attention/attention.h"
@@ -22,11 +23,13 @@ class Gqa final : public Attention {
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var qkv = linear(context.op, x, qkv_, {.bias = qkv_bias_, .dropout = {}, .residual = nullptr});
     if (auto table = context.position.rotation(context.positions, spec_.head_dim)) {
-      rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads, spec_.head_dim, std::move(table));
+      rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
+                      spec_.head_dim, std::move(table));
     }
-    const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim, static_cast<float>(spec_.score_scale()),
-                               spec_.sliding_window};
-    const Var heads = context.cache ? attend_cached(context, qkv, shape) : attention(context.op, qkv, shape, context.layout);
+    const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim,
+                               static_cast<float>(spec_.score_scale()), spec_.sliding_window};
+    const Var heads =
+        context.cache ? attend_cached(context, qkv, shape) : attention(context.op, qkv, shape, context.layout);
     qkv = {};
     end.bias = output_bias_;
     return linear(context.op, heads, output_, end);
@@ -42,7 +45,8 @@ class Gqa final : public Attention {
         cached[s].push_back({c.data, c.data + kv_width, c.stride, c.rows, c.first_position});
       }
     }
-    const Var heads = attention(context.op, qkv, shape, context.layout, [&](int64_t s) { return std::span<const KvChunk>(cached[static_cast<size_t>(s)]); });
+    const Var heads = attention(context.op, qkv, shape, context.layout,
+                                [&](int64_t s) { return std::span<const KvChunk>(cached[static_cast<size_t>(s)]); });
     for (size_t s = 0; s < context.layout.size(); ++s) {
       const SequenceRows& rows = context.layout[s];
       context.cache->view(static_cast<int64_t>(s), layer_)
@@ -58,7 +62,8 @@ class Gqa final : public Attention {
 
 }  // namespace
 
-std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix, int64_t layer) {
+std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix,
+                                 int64_t layer) {
   return std::make_unique<Gqa>(spec, parameters, prefix, layer);
 }
 

@@ -14,8 +14,8 @@ class Ffn {
   Ffn(const FfnSpec& spec, const Parameters& parameters, const std::string& prefix) {
     const FfnForm form = spec.form();
     const std::string in = prefix + (form.gated ? "gate_up" : "up");
-    params_ = {activation_kind(form.activation), form.gated, parameters.param(in + ".weight"), parameters.param(in + ".bias"),
-               parameters.param(prefix + "down.weight")};
+    params_ = {activation_kind(form.activation), form.gated, parameters.param(in + ".weight"),
+               parameters.param(in + ".bias"), parameters.param(prefix + "down.weight")};
     bias_ = parameters.param(prefix + "down.bias");
   }
 
@@ -28,10 +28,14 @@ class Ffn {
   // Kernels know no spec, and the spec knows no kernels.
   static ActivationKind activation_kind(Activation a) {
     switch (a) {
-      case Activation::kRelu: return ActivationKind::kRelu;
-      case Activation::kGelu: return ActivationKind::kGelu;
-      case Activation::kGeluTanh: return ActivationKind::kGeluTanh;
-      case Activation::kSilu: return ActivationKind::kSilu;
+      case Activation::kRelu:
+        return ActivationKind::kRelu;
+      case Activation::kGelu:
+        return ActivationKind::kGelu;
+      case Activation::kGeluTanh:
+        return ActivationKind::kGeluTanh;
+      case Activation::kSilu:
+        return ActivationKind::kSilu;
     }
     return ActivationKind::kRelu;
   }

@@ -3,6 +3,8 @@
 
 namespace transept {
 
-std::unique_ptr<Position> build(const NoPosition&, const ArchSpec&, const Parameters&) { return std::make_unique<Position>(); }
+std::unique_ptr<Position> build(const NoPosition&, const ArchSpec&, const Parameters&) {
+  return std::make_unique<Position>();
+}
 
 }  // namespace transept

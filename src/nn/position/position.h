@@ -15,7 +15,8 @@ class Position {
   virtual ~Position() = default;
   // The table added to the token embeddings; absent: none.
   virtual Param embedding() const { return {}; }
-  // Rotation angles of the positions below `positions` for heads of this size; null: queries and keys are not rotated. Not thread-safe.
+  // Rotation angles of the positions below `positions` for heads of this size; null: queries and keys are not rotated.
+  // Not thread-safe.
   virtual std::shared_ptr<const RotationTable> rotation(int64_t positions, int64_t head_dim) const {
     static_cast<void>(positions), static_cast<void>(head_dim);
     return nullptr;

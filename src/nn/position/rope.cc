@@ -1,4 +1,5 @@
-// Rotary positions (arXiv:2104.09864 section 3.2): angle of pair i at position p is p * theta^(-2i / head_dim). Angles are computed in double.
+// Rotary positions (arXiv:2104.09864 section 3.2): angle of pair i at position p is p * theta^(-2i / head_dim). Angles
+// are computed in double.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -46,6 +47,8 @@ class Rope final : public Position {
 
 }  // namespace
 
-std::unique_ptr<Position> build(const RopePosition& kind, const ArchSpec&, const Parameters&) { return std::make_unique<Rope>(kind.theta); }
+std::unique_ptr<Position> build(const RopePosition& kind, const ArchSpec&, const Parameters&) {
+  return std::make_unique<Rope>(kind.theta);
+}
 
 }  // namespace transept

@@ -12,7 +12,7 @@ GROUPS = ("norm", "attention", "ffn")
 
 def uniform_layers(spec):
     """(number of layers, their groups) of a spec document; ValueError when layers differ, which this peer has no need of."""
-    entries = spec.get("layers") or [{}]
+    entries = spec.get("layers") or [{"repeat": spec.get("num_hidden_layers", 1)}]
     merged = [{g: dict(spec.get(g, {})) | dict(entry.get(g, {})) for g in GROUPS} for entry in entries]
     if any(m != merged[0] for m in merged):
         raise ValueError("the layers differ")

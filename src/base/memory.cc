@@ -20,6 +20,9 @@ int64_t field_bytes(const char* file, const std::string& name) {
 int64_t resident_bytes() { return field_bytes("/proc/self/status", "VmRSS"); }
 int64_t peak_resident_bytes() { return field_bytes("/proc/self/status", "VmHWM"); }
 void reset_peak_resident() { std::ofstream("/proc/self/clear_refs") << "5"; }
-int64_t available_memory_bytes() { return field_bytes("/proc/meminfo", "MemAvailable"); }
+int64_t available_memory_bytes() {
+  const int64_t available = field_bytes("/proc/meminfo", "MemAvailable");
+  return available > 0 ? available : int64_t{4} << 30;
+}
 
 }  // namespace transept

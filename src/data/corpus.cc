@@ -3,30 +3,21 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/problem.h"
 
 namespace transept {
 namespace fs = std::filesystem;
 namespace {
 
-uint64_t available_memory() {
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  for (uint64_t kilobytes = 0; info >> key >> kilobytes;) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
-    std::getline(info, unit);
-  }
-  return uint64_t{4} << 30;  // a system that does not say
-}
-
 class TextReader {
  public:
-  explicit TextReader(uint64_t max_bytes) : max_bytes_(max_bytes != 0 ? max_bytes : available_memory() / 4) {}
+  explicit TextReader(uint64_t max_bytes)
+      : max_bytes_(max_bytes != 0 ? max_bytes : static_cast<uint64_t>(available_memory_bytes()) / 4) {}
 
   TextFiles take(std::span<const fs::path> paths) {
     for (const fs::path& path : paths) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/problem.h"
+
 namespace transept {
 namespace {
 
@@ -21,6 +23,15 @@ int64_t capacity(const AttentionSpec& attention, int64_t context) {
 
 KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context)
     : context_(context), layers_(static_cast<int64_t>(spec.layers.size())) {
+  // Contexts and widths are bounded each, but not their product.
+  double size = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    size +=
+        static_cast<double>(record_width(layer.attention)) * static_cast<double>(capacity(layer.attention, context));
+  }
+  if (static_cast<double>(sequences) * size > 0x1p60) {
+    throw EnvironmentError("memory", "a cache of this context does not fit", "use a shorter --context");
+  }
   int64_t floats = 0;
   for (const LayerSpec& layer : spec.layers)
     floats += record_width(layer.attention) * capacity(layer.attention, context);

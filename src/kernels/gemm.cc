@@ -10,8 +10,9 @@
 namespace transept {
 namespace {
 
-// Tile extents, measured on 2-core AVX-512 servers with bench gemm: 256 x 256 reaches the library's large-matrix rate
-// from k = 64 up, and its C tile (256 KiB) stays in the second-level cache for the epilogue.
+// Tile extents: from 256 x 256 and k = 64 up, a product on one core reaches the library's large-matrix rate (bench
+// gemm, two AVX-512 servers). The C tile of at most 512 KiB is half a second-level cache, so the epilogue meets it
+// there.
 constexpr int64_t kTileRows = 256;
 constexpr int64_t kTileColumns = 512;
 // Fewer rows than this are a matrix-vector product in all but name: the split is then over columns alone.

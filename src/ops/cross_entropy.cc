@@ -18,6 +18,7 @@ int64_t loss_rows(int64_t vocab_size) {
 LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets,
                       float gradient_scale, std::span<float> per_row) {
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
+  for (const int32_t t : targets) TRANSEPT_CHECK(t == kIgnoredTarget || (t >= 0 && t < head.out));
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr && gradient_scale != 0;
   const bool flows_back = train && x.gradient;

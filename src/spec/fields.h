@@ -20,7 +20,7 @@ struct Above {
 };  // low < x
 struct Between {
   double low, high;
-};                   // low <= x <= high
+};  // low <= x <= high
 struct Fraction {};  // 0 <= x < 1
 
 // Specialize for each enum that stands in a spec: `static constexpr std::array<std::string_view, N> kNames`, in the

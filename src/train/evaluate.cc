@@ -67,6 +67,10 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
   if (split.tokens() < 2) problems.push_back({"--data", "holds fewer than two tokens", "give more text"});
   throw_if_any(std::move(problems));
   model.check_input({}, context - 1, "--context");
+  for (int64_t i = 0; i < split.tokens(); ++i) {
+    const int32_t token = split.token(i);
+    if (token >= model.spec().vocab_size) model.check_input({&token, 1}, 0, "--data, token " + std::to_string(i));
+  }
 
   std::vector<Window> windows = split.unit() == Unit::kLines ? windows_of_lines(split, context)
                                                              : windows_of_stream(split.tokens(), context, stride);
@@ -98,9 +102,6 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
       }
       rows += window.inputs;
     }
-    model.check_input(tokens, 0, "--data");
-    model.check_input(targets.empty() ? std::span<const int32_t>() : std::span<const int32_t>(targets).last(1), 0,
-                      "--data");
     std::vector<float> losses(tokens.size());
     const Var h = model.hidden(op, {.tokens = tokens, .layout = layout, .dropout = {}, .observe = {}});
     const LossSum sum = cross_entropy(op, h, model.head(), targets, 0.f, losses);

@@ -51,6 +51,14 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
 }
 
+// tanh(x) within 2e-7 absolute; +-1 at the infinities, NaN for NaN.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V Tanh(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V e = Exp(d, hn::Mul(hn::Abs(x), hn::Set(d, -2.0f)));
+  return hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+}
+
 // The standard normal distribution function Phi(x), returned, and its density phi(x): 1 + erf(x / sqrt 2) = 2 Phi(x)
 // without erf's cancellation at negative x. Absolute error 1.5e-7 for both; the relative error in the lower tail is
 // about eps * (2 + x^2 / 2). exp(a^2 / 2) Phi(-a) for a >= 0 is smooth and falls from 1/2 towards 1 / (a sqrt(2 pi)): a

@@ -8,8 +8,8 @@
 
 #include "nn/kv_view.h"
 #include "nn/position/position.h"
-#include "ops/batch_layout.h"
 #include "ops/linear.h"
+#include "tensor/batch_layout.h"
 
 namespace transept {
 

@@ -67,6 +67,11 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
   return final_norm_ ? final_norm_->forward(op, x) : x;
 }
 
+LossSum Model::loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
+                    std::span<float> per_row) const {
+  return cross_entropy(op, hidden, head_, targets, gradient_scale, per_row);
+}
+
 void Model::logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const {
   gemm_xwt(pool, hidden_rows, head_.value, head_.out, 0.f, out);
 }

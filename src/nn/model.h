@@ -19,6 +19,9 @@ namespace transept {
 struct ForwardCall {
   std::span<const int32_t> tokens;  // all rows of the layout
   BatchLayout layout;
+  // Encoder-decoder: what the encoder reads, as many sequences as `layout` has.
+  std::span<const int32_t> source_tokens = {};
+  BatchLayout source_layout = {};
   KvCache* cache = nullptr;  // layout[s].first_position records are in it already
   DropoutPlan dropout;
   bool recompute = false;  // keep only each layer's input for the backward pass
@@ -40,7 +43,9 @@ class Model {
   Var hidden(const OpContext& op, const ForwardCall& call) const;
   // Logits of these hidden rows, written to out [rows, vocab].
   void logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const;
-  const Param& head() const { return head_; }
+  // Sum of -log p(target) over these hidden rows, as ops/cross_entropy.h says.
+  LossSum loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
+               std::span<float> per_row = {}) const;
 
   // InputError when a token is outside the vocabulary or a position has no encoding (`where` names the input).
   void check_input(std::span<const int32_t> tokens, int64_t last_position, const std::string& where) const;

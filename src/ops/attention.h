@@ -5,8 +5,8 @@
 #include <span>
 
 #include "kernels/attention.h"
-#include "ops/batch_layout.h"
 #include "ops/tape.h"
+#include "tensor/batch_layout.h"
 
 namespace transept {
 

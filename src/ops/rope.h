@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "ops/batch_layout.h"
 #include "ops/tape.h"
+#include "tensor/batch_layout.h"
 
 namespace transept {
 

@@ -104,7 +104,7 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
     }
     std::vector<float> losses(tokens.size());
     const Var h = model.hidden(op, {.tokens = tokens, .layout = layout, .dropout = {}, .observe = {}});
-    const LossSum sum = cross_entropy(op, h, model.head(), targets, 0.f, losses);
+    const LossSum sum = model.loss(op, h, targets, 0.f, losses);
     nats += sum.nats;
     result.tokens_scored += sum.tokens;
     for (const SequenceRows& s : layout) {

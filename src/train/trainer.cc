@@ -39,7 +39,7 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
                .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
                .recompute = options_.recompute,
                .observe = {}});
-      nats += cross_entropy(op, h, model_.head(), b.targets, scale).nats;
+      nats += model_.loss(op, h, b.targets, scale).nats;
     }
     tape.backward();
   }

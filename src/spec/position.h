@@ -39,6 +39,11 @@ struct RopePosition {
   void declare(int64_t, int64_t, ParamList&) const {}
 };
 
+// Kinds that are added to the token embeddings; the others act inside attention.
+inline bool position_in_embedding(const std::variant<NoPosition, LearnedPosition, RopePosition>& any) {
+  return std::holds_alternative<LearnedPosition>(any);
+}
+
 using PositionKinds = Kinds<NoPosition, LearnedPosition, RopePosition>;
 using PositionSpec = PositionKinds::Any;
 

@@ -31,7 +31,7 @@ void drop_in_place(const OpContext& op, const Var& x, const DropoutMask& mask) {
 
 Model::Model(ArchSpec spec, bool trainable) : spec_(std::move(spec)), parameters_(spec_) {
   if (trainable) parameters_.enable_gradients();
-  position_ = build_position(spec_, parameters_);
+  position_ = build_position(spec_.position, spec_, parameters_, "position.");
   for (size_t i = 0; i < spec_.layers.size(); ++i) {
     blocks_.push_back(std::make_unique<Block>(spec_.layers[i], parameters_, static_cast<int64_t>(i)));
   }
@@ -50,7 +50,7 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
   const ForwardContext context{op, call.layout, *position_, end, call.cache, call.dropout, call.observe};
 
-  Var x = embed(op, embedding_, call.tokens, position_->embedding(), positions);
+  Var x = embed(op, embedding_, call.tokens, position_->embedding(end), positions);
   drop_in_place(op, x, call.dropout.mask(0, x.width));
   for (const auto& block : blocks_) {
     if (call.recompute && op.tape) {

@@ -8,7 +8,10 @@ ParamList ArchSpec::declare() const {
   p.scope("embedding.", Part::kEmbedding);
   p.add("weight", {vocab_size, hidden_size}, Init::kNormal);
   p.scope("position.", Part::kPosition);
-  std::visit([&](const auto& kind) { kind.declare(hidden_size, max_position_embeddings, p); }, position);
+  // A kind that keeps numbers by head has as many heads in every layer.
+  const int64_t heads =
+      layers.empty() ? 0 : std::visit([](const auto& a) { return a.num_attention_heads; }, layers.front().attention);
+  std::visit([&](const auto& kind) { kind.declare(hidden_size, max_position_embeddings, heads, p); }, position);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
     const std::string prefix = "layers." + std::to_string(i) + ".";

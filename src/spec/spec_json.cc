@@ -70,7 +70,19 @@ struct Source {
     const std::string& base = over != nullptr && over->contains(key) ? over_path : path;
     return (base.empty() ? "" : base + ".") + printable(key);
   }
+  // The group inside this one under that key.
+  Source inside(const std::string& key, const Json& group) const {
+    const auto below = [&](const std::string& base) { return (base.empty() ? "" : base + ".") + key; };
+    const bool given = over != nullptr && over->contains(key);
+    if (given && !(*over)[key].is_object()) return {group, below(over_path)};
+    return {group, below(path), given ? &(*over)[key] : nullptr, below(over_path)};
+  }
 };
+
+template <class G>
+struct GroupRead;
+template <class G>
+GroupRead<G> read_group(const Source& source, bool required, Findings& findings);
 
 std::string short_number(double x) {
   return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump();
@@ -111,7 +123,11 @@ class ReadFields {
     known_.emplace_back(key);
     const auto found = source_.object.find(key);
     if (found != source_.object.end()) {
-      if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
+      if constexpr (kIsKinds<T>) {
+        if (!read_nested(std::string(key), *found, member)) bad_.insert(std::string(key));
+      } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+        if (!read_list(std::string(key), *found, member, range_for<double>(constraint))) bad_.insert(std::string(key));
+      } else if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
         bad_.insert(std::string(key));
         findings_.add(source_.at(key), "got " + describe_json(*found), "allowed: " + allowed);
       }
@@ -125,6 +141,12 @@ class ReadFields {
         const std::string type = std::is_same_v<T, int64_t> ? "an integer, " : "a number, ";
         findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
                       "allowed: " + type + describe_range(range));
+      }
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      bad_.insert(std::string(key));
+      if (required_) {
+        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
+                      "allowed: " + describe_list(range_for<double>(constraint)));
       }
     }
   }
@@ -147,6 +169,42 @@ class ReadFields {
   }
 
  private:
+  static std::string describe_list(const Range& range) {
+    return "a list of 1 to " + std::to_string(kMaxListEntries) + " numbers, each " + describe_range(range);
+  }
+  // Lists and groups inside the group report their problems themselves; false: there were some.
+  bool read_list(const std::string& key, const Json& value, std::vector<double>& member, const Range& range) {
+    if (!value.is_array() || value.empty() || value.size() > kMaxListEntries) {
+      const std::string entries = value.size() > kMaxListEntries ? "more than " + std::to_string(kMaxListEntries) : "0";
+      findings_.add(source_.at(key), value.is_array() ? "has " + entries + " entries" : "got " + describe_json(value),
+                    "allowed: " + describe_list(range));
+      return false;
+    }
+    member.clear();
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (const std::string allowed = read_number(value[i], member.emplace_back(), range); !allowed.empty()) {
+        findings_.add(source_.at(key) + "[" + std::to_string(i) + "]", "got " + describe_json(value[i]),
+                      "allowed: " + allowed);
+        return false;
+      }
+    }
+    return true;
+  }
+  template <class T>
+  bool read_nested(const std::string& key, const Json& value, T& member) {
+    if (!value.is_object()) {
+      findings_.add(source_.at(key), "got " + describe_json(value), "allowed: an object");
+      return false;
+    }
+    auto read = read_group<NestedGroup<T>>(source_.inside(key, value), required_, findings_);
+    member = std::move(read.group.spec);
+    return read.bad.empty();
+  }
+  static std::string read_number(const Json& value, double& member, const Range& range) {
+    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
+    member = value.get<double>();
+    return {};
+  }
   // The allowed values when `value` is none of them.
   template <class C>
   static std::string read(const Json& value, bool& member, C) {
@@ -175,10 +233,7 @@ class ReadFields {
   }
   template <class C>
   static std::string read(const Json& value, double& member, C constraint) {
-    const Range range = range_for<double>(constraint);
-    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
-    member = value.get<double>();
-    return {};
+    return read_number(value, member, range_for<double>(constraint));
   }
   template <class E, class C>
     requires std::is_enum_v<E>
@@ -351,16 +406,45 @@ class SpecReader {
   Json bounded_group(const Json& value, const std::string& path) {
     Json group = Json::object();
     const Json whole = bounded(value, path);
+    size_t room = 2 * (kMaxListEntries + 1);
     for (const auto& [key, member] : whole.items()) {
       if (key.size() > kMaxText) {
         findings_.add(path + "." + printable(key), "is no known key", "remove it");
       } else if (member.is_string()) {
         group[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
       } else {
-        group[key] = member.is_structured() ? Json(member.type()) : member;
+        group[key] = member.is_structured() ? bounded_member(member, path + "." + key, room) : member;
       }
     }
     return group;
+  }
+
+  // A list or a group inside a group. `room`: numbers that the group may still hold in lists.
+  Json bounded_member(const Json& value, const std::string& path, size_t& room) {
+    Json bounded_value(value.type());
+    if (value.is_array()) {
+      // One entry beyond what is allowed stays, so that a long list is refused for its length.
+      const size_t kept = std::min({value.size(), kMaxListEntries + 1, room});
+      for (size_t i = 0; i < kept; ++i)
+        bounded_value.push_back(value[i].is_structured() || value[i].is_string() ? Json(value[i].type()) : value[i]);
+      room -= kept;
+    } else if (value.size() <= kMaxKeys) {
+      for (const auto& [key, member] : value.items()) {
+        if (key.size() > kMaxText) {
+          findings_.add(path + "." + printable(key), "is no known key", "remove it");
+        } else if (member.is_string()) {
+          bounded_value[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
+        } else if (member.is_array()) {
+          bounded_value[key] = bounded_member(member, path + "." + key, room);
+        } else {
+          bounded_value[key] = member.is_object() ? Json::object() : member;
+        }
+      }
+    } else {
+      findings_.add(path, "has " + std::to_string(value.size()) + " keys",
+                    "allowed: at most " + std::to_string(kMaxKeys));
+    }
+    return bounded_value;
   }
 
   void read_top(const Json& whole) {
@@ -396,7 +480,10 @@ class SpecReader {
     hidden_size_ = reader.good("hidden_size") ? spec_.hidden_size : 0;
     // Keys that every layer overrides are never used, and wrong all the same.
     spec_.final_norm = read_base<NormGroup>().group.spec;
-    spec_.position = read_base<PositionGroup>().group.spec;
+    const std::string position(PositionGroup::kKey);
+    const auto read = read_group<PositionGroup>(Source{groups_[position], position}, true, findings_);
+    spec_.position = read.group.spec;
+    position_good_ = read.bad.empty();
     read_base<AttentionGroup>();
     read_base<FfnGroup>();
   }
@@ -481,8 +568,10 @@ class SpecReader {
     const GroupRead<AttentionGroup> attention =
         read_layer_group<AttentionGroup>(entry, path, [&](GroupRead<AttentionGroup>& read, const Source& source) {
           if (!read.good("kind")) return;
-          const bool rotary = std::holds_alternative<RopePosition>(spec_.position);
+          const auto* rope = std::get_if<RopePosition>(&spec_.position);
+          const bool rotary = rope != nullptr && rope->partial_rotary_factor == 1;
           std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
+          if (position_good_) check_position(read.group.spec);
         });
     const GroupRead<FfnGroup> ffn =
         read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
@@ -494,6 +583,16 @@ class SpecReader {
         });
     const LayerSpec layer{norm.group.spec, norm.group.placement, attention.group.spec, ffn.group.spec};
     spec_.layers.insert(spec_.layers.end(), static_cast<size_t>(count), layer);
+  }
+
+  void check_position(const AttentionSpec& any) {
+    PositionUse use{.hidden_size = hidden_size_};
+    std::visit([&](const auto& a) { use.num_attention_heads = a.num_attention_heads, use.head_dim = a.head_dim; }, any);
+    if (first_heads_ == 0) first_heads_ = use.num_attention_heads;
+    use.first_heads = first_heads_;
+    Problems problems;
+    std::visit([&](const auto& kind) { kind.check(use, std::string(PositionGroup::kKey), problems); }, spec_.position);
+    for (Problem& p : problems) findings_.add(p.where, std::move(p.what), std::move(p.mend));
   }
 
   // Extents are at most 2^30 here, so that one parameter's elements fit; their sum need not.
@@ -514,8 +613,13 @@ class SpecReader {
   ArchSpec spec_;
   std::map<std::string, Json> groups_;
   int64_t hidden_size_ = 0;  // 0: not known
+  bool position_good_ = false;
+  int64_t first_heads_ = 0;  // of the first layer; 0: not known
   int64_t total_layers_ = 0;
 };
+
+template <class G>
+Json write_group(G group);
 
 struct WriteFields {
   Json& object;
@@ -523,6 +627,8 @@ struct WriteFields {
   void operator()(std::string_view key, T& member, C, std::string_view) {
     if constexpr (std::is_enum_v<T>) {
       object[std::string(key)] = EnumNames<T>::kNames[static_cast<size_t>(member)];
+    } else if constexpr (kIsKinds<T>) {
+      object[std::string(key)] = write_group(NestedGroup<T>{member});
     } else {
       object[std::string(key)] = member;
     }

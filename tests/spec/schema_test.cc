@@ -121,7 +121,13 @@ std::map<std::string, std::set<std::string>> keys_of_schema() {
   const Json schema = spec_schema();
   std::map<std::string, std::set<std::string>> keys;
   const auto collect = [&](const std::string& section, const Json& object) {
-    for (const auto& [key, property] : object["properties"].items()) keys[section].insert(key);
+    for (const auto& [key, property] : object["properties"].items()) {
+      keys[section].insert(key);
+      if (!property.contains("oneOf")) continue;
+      for (const Json& form : property["oneOf"]) {  // a group inside the group
+        for (const auto& [inner, unused] : form["properties"].items()) keys[section + "." + key].insert(inner);
+      }
+    }
   };
   collect("Top level", schema);
   for (const auto& [name, definition] : schema["$defs"].items()) {

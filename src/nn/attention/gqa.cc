@@ -22,7 +22,7 @@ class Gqa final : public Attention {
 
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var qkv = linear(context.op, x, qkv_, {.bias = qkv_bias_, .dropout = {}, .residual = nullptr});
-    if (auto table = context.position.rotation(context.positions, spec_.head_dim)) {
+    if (auto table = context.position.rotation(context.positions, spec_.head_dim, context.positions)) {
       rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
                       spec_.head_dim, std::move(table));
     }

@@ -15,6 +15,7 @@ struct RotationTable {
   std::vector<float> cos, sin;
   int64_t pairs = 0;
   int64_t positions = 0;
+  bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + pairs)
 };
 
 // Rotates the first `heads` heads of every row of x by the angles of its position. x's former value is gone: the op

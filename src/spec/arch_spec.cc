@@ -31,7 +31,11 @@ void declare_layer(const LayerSpec& layer, const std::string& prefix, int64_t in
 // The stack's own parameters; `prefix` is "" or "encoder.".
 void declare_stack(const ArchSpec& spec, const StackSpec& stack, const std::string& prefix, ParamList& p) {
   p.scope(prefix + "position.", Part::kPosition);
-  std::visit([&](const auto& kind) { kind.declare(spec.hidden_size, spec.max_position_embeddings, p); },
+  // A kind that keeps numbers by head has as many heads in every layer.
+  const int64_t heads = stack.layers.empty() ? 0
+                                             : std::visit([](const auto& a) { return a.num_attention_heads; },
+                                                          stack.layers.front().attention);
+  std::visit([&](const auto& kind) { kind.declare(spec.hidden_size, spec.max_position_embeddings, heads, p); },
              stack.position);
   if (spec.embedding_norm) declare_norm(stack.final_norm, prefix + "embedding_norm.", -1, spec.hidden_size, p);
   for (size_t i = 0; i < stack.layers.size(); ++i) {

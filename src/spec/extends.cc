@@ -12,9 +12,17 @@ namespace transept {
 namespace {
 
 template <class G>
-GroupRule rule_of() {
-  GroupRule rule{.key = G::kKey, .default_kind = {}, .kept = {}};
-  if constexpr (GroupWithKinds<G>) rule.default_kind = kind_name(G{}.spec);
+GroupRule rule_of(std::string_view group_key) {
+  GroupRule rule{.key = group_key, .default_kind = {}, .kept = {}, .nested = {}};
+  if constexpr (GroupWithKinds<G>) {
+    rule.default_kind = kind_name(G{}.spec);
+    for_each_kind<G>([&](G group) {
+      auto nest = [&]<class T>(std::string_view inner, T&, auto, std::string_view) {
+        if constexpr (kIsKinds<T>) rule.nested.push_back(rule_of<NestedGroup<T>>(inner));
+      };
+      visit_group(group, nest);
+    });
+  }
   auto collect = [&](std::string_view key, auto&, auto, std::string_view) { rule.kept.emplace_back(key); };
   G{}.common(collect);
   return rule;
@@ -47,7 +55,7 @@ Json merge_documents(Json base, const Json& over) {
 const std::vector<GroupRule>& group_rules() {
   static const std::vector<GroupRule> rules = [] {
     std::vector<GroupRule> all;
-    for_each_group([&]<class G>(G) { all.push_back(rule_of<G>()); });
+    for_each_group([&]<class G>(G) { all.push_back(rule_of<G>(G::kKey)); });
     return all;
   }();
   return rules;
@@ -63,7 +71,12 @@ Json merge_group(const GroupRule& rule, const Json& base, const Json& over) {
       if (base.contains(key)) merged[key] = base[key];
     }
   }
-  for (const auto& [key, value] : over.items()) merged[key] = value;
+  for (const auto& [key, value] : over.items()) {
+    const auto inner = std::find_if(rule.nested.begin(), rule.nested.end(),
+                                    [&, name = std::string_view(key)](const GroupRule& r) { return r.key == name; });
+    const bool both = inner != rule.nested.end() && merged.contains(key);
+    merged[key] = both ? merge_group(*inner, merged[key], value) : value;
+  }
   return merged;
 }
 

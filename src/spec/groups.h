@@ -63,6 +63,22 @@ struct FfnGroup {
   }
 };
 
+// A variant of kinds inside a group ("scaling" of rope), as a group of its own.
+template <class Any>
+struct NestedGroup;
+template <class... K>
+struct NestedGroup<std::variant<K...>> {
+  using KindList = Kinds<K...>;
+  std::variant<K...> spec;
+  template <class V>
+  void common(V&) {}
+};
+
+template <class G>
+inline constexpr bool kIsNested = false;
+template <class Any>
+inline constexpr bool kIsNested<NestedGroup<Any>> = true;
+
 template <class G>
 concept GroupWithKinds = requires { typename G::KindList; };
 

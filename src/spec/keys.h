@@ -25,6 +25,7 @@ inline constexpr std::array<StructureKey, 2> kStackKeys{{
     {"decoder", "encoder_decoder only: the layers that write the target, and groups laid over the document's"},
 }};
 inline bool is_stack_key(std::string_view key) { return key == kStackKeys[0].key || key == kStackKeys[1].key; }
+inline constexpr StructureKey kPatternKey{"layers", "a pattern of entries that this entry repeats; no other keys then"};
 inline constexpr StructureKey kRepeatKey{"repeat", "layers that this entry stands for"};
 inline constexpr StructureKey kKindKey{"kind", "which of the kinds; it decides which other keys there are"};
 

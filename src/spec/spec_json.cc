@@ -77,7 +77,24 @@ struct Source {
     }
     return (base.empty() ? "" : base + ".") + printable(key);
   }
+  // The group inside this one under that key.
+  Source inside(const std::string& key, const Json& group) const {
+    const auto below = [&](const std::string& base) { return (base.empty() ? "" : base + ".") + key; };
+    Source nested{group, below(path)};
+    for (const Overlay& o : overlays) {
+      if (!o.object->contains(key)) continue;
+      const Json& given = (*o.object)[key];
+      if (!given.is_object()) return {group, below(o.path)};
+      nested.overlays.push_back({&given, below(o.path)});
+    }
+    return nested;
+  }
 };
+
+template <class G>
+struct GroupRead;
+template <class G>
+GroupRead<G> read_group(const Source& source, bool required, Findings& findings);
 
 std::string short_number(double x) {
   return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump();
@@ -118,7 +135,11 @@ class ReadFields {
     known_.emplace_back(key);
     const auto found = source_.object.find(key);
     if (found != source_.object.end()) {
-      if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
+      if constexpr (kIsKinds<T>) {
+        if (!read_nested(std::string(key), *found, member)) bad_.insert(std::string(key));
+      } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+        if (!read_list(std::string(key), *found, member, range_for<double>(constraint))) bad_.insert(std::string(key));
+      } else if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
         bad_.insert(std::string(key));
         findings_.add(source_.at(key), "got " + describe_json(*found), "allowed: " + allowed);
       }
@@ -132,6 +153,12 @@ class ReadFields {
         const std::string type = std::is_same_v<T, int64_t> ? "an integer, " : "a number, ";
         findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
                       "allowed: " + type + describe_range(range));
+      }
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      bad_.insert(std::string(key));
+      if (required_) {
+        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
+                      "allowed: " + describe_list(range_for<double>(constraint)));
       }
     }
   }
@@ -154,6 +181,42 @@ class ReadFields {
   }
 
  private:
+  static std::string describe_list(const Range& range) {
+    return "a list of 1 to " + std::to_string(kMaxListEntries) + " numbers, each " + describe_range(range);
+  }
+  // Lists and groups inside the group report their problems themselves; false: there were some.
+  bool read_list(const std::string& key, const Json& value, std::vector<double>& member, const Range& range) {
+    if (!value.is_array() || value.empty() || value.size() > kMaxListEntries) {
+      const std::string entries = value.size() > kMaxListEntries ? "more than " + std::to_string(kMaxListEntries) : "0";
+      findings_.add(source_.at(key), value.is_array() ? "has " + entries + " entries" : "got " + describe_json(value),
+                    "allowed: " + describe_list(range));
+      return false;
+    }
+    member.clear();
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (const std::string allowed = read_number(value[i], member.emplace_back(), range); !allowed.empty()) {
+        findings_.add(source_.at(key) + "[" + std::to_string(i) + "]", "got " + describe_json(value[i]),
+                      "allowed: " + allowed);
+        return false;
+      }
+    }
+    return true;
+  }
+  template <class T>
+  bool read_nested(const std::string& key, const Json& value, T& member) {
+    if (!value.is_object()) {
+      findings_.add(source_.at(key), "got " + describe_json(value), "allowed: an object");
+      return false;
+    }
+    auto read = read_group<NestedGroup<T>>(source_.inside(key, value), required_, findings_);
+    member = std::move(read.group.spec);
+    return read.bad.empty();
+  }
+  static std::string read_number(const Json& value, double& member, const Range& range) {
+    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
+    member = value.get<double>();
+    return {};
+  }
   // The allowed values when `value` is none of them.
   template <class C>
   static std::string read(const Json& value, bool& member, C) {
@@ -182,10 +245,7 @@ class ReadFields {
   }
   template <class C>
   static std::string read(const Json& value, double& member, C constraint) {
-    const Range range = range_for<double>(constraint);
-    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
-    member = value.get<double>();
-    return {};
+    return read_number(value, member, range_for<double>(constraint));
   }
   template <class E, class C>
     requires std::is_enum_v<E>
@@ -358,16 +418,45 @@ class SpecReader {
   Json bounded_group(const Json& value, const std::string& path) {
     Json group = Json::object();
     const Json whole = bounded(value, path);
+    size_t room = 2 * (kMaxListEntries + 1);
     for (const auto& [key, member] : whole.items()) {
       if (key.size() > kMaxText) {
         findings_.add(path + "." + printable(key), "is no known key", "remove it");
       } else if (member.is_string()) {
         group[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
       } else {
-        group[key] = member.is_structured() ? Json(member.type()) : member;
+        group[key] = member.is_structured() ? bounded_member(member, path + "." + key, room) : member;
       }
     }
     return group;
+  }
+
+  // A list or a group inside a group. `room`: numbers that the group may still hold in lists.
+  Json bounded_member(const Json& value, const std::string& path, size_t& room) {
+    Json bounded_value(value.type());
+    if (value.is_array()) {
+      // One entry beyond what is allowed stays, so that a long list is refused for its length.
+      const size_t kept = std::min({value.size(), kMaxListEntries + 1, room});
+      for (size_t i = 0; i < kept; ++i)
+        bounded_value.push_back(value[i].is_structured() || value[i].is_string() ? Json(value[i].type()) : value[i]);
+      room -= kept;
+    } else if (value.size() <= kMaxKeys) {
+      for (const auto& [key, member] : value.items()) {
+        if (key.size() > kMaxText) {
+          findings_.add(path + "." + printable(key), "is no known key", "remove it");
+        } else if (member.is_string()) {
+          bounded_value[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
+        } else if (member.is_array()) {
+          bounded_value[key] = bounded_member(member, path + "." + key, room);
+        } else {
+          bounded_value[key] = member.is_object() ? Json::object() : member;
+        }
+      }
+    } else {
+      findings_.add(path, "has " + std::to_string(value.size()) + " keys",
+                    "allowed: at most " + std::to_string(kMaxKeys));
+    }
+    return bounded_value;
   }
 
   void read_top(const Json& whole) {
@@ -450,7 +539,7 @@ class SpecReader {
   }
 
   void read_stack(const Json& holder, const std::string& path, bool causal, bool cross, StackSpec& stack) {
-    total_layers_ = 0;
+    total_layers_ = first_heads_ = 0;
     const auto base = [&]<class G>(G) {
       return read_group<G>(groups_[std::string(G::kKey)].source(), false, findings_);
     };
@@ -474,10 +563,10 @@ class SpecReader {
       stack.layers[i].causal = causal;
       stack.layers[i].cross_attention = cross;
     }
-    check_shared_bias(stack, path);
   }
 
-  void read_list(const Json& list, const std::string& where, StackSpec& stack) {
+  // `nested`: inside of an entry's own list, which holds no further one.
+  void read_list(const Json& list, const std::string& where, StackSpec& stack, bool nested = false) {
     if (!list.is_array() || list.empty() || list.size() > static_cast<size_t>(kMaxLayers)) {
       findings_.add(where,
                     list.is_array() ? "has " + std::to_string(list.size()) + " entries" : "got " + describe_json(list),
@@ -490,11 +579,33 @@ class SpecReader {
       const Source source{entry, path};
       ReadFields reader(source, true, findings_);
       reader.know(kRepeatKey.key);
+      const int64_t repeat = entry.contains("repeat") ? read_count(entry["repeat"], path + ".repeat") : 1;
+      if (entry.contains("layers") && !nested) {
+        reader.know("layers");
+        reader.refuse_unknown([](std::string_view) { return std::string("give it inside of the entry's layers"); });
+        repeat_list(entry["layers"], path + ".layers", repeat, stack);
+        continue;
+      }
       for (const GroupRule& rule : group_rules()) reader.know(rule.key);
       reader.refuse_unknown([](std::string_view) { return std::string(); });
-      const int64_t repeat = entry.contains("repeat") ? read_count(entry["repeat"], path + ".repeat") : 1;
       add_layers(entry, path, repeat, stack);
     }
+  }
+
+  // A pattern of layers, several times over.
+  void repeat_list(const Json& list, const std::string& where, int64_t repeat, StackSpec& stack) {
+    const size_t first = stack.layers.size();
+    read_list(list, where, stack, true);
+    const std::vector<LayerSpec> pattern(stack.layers.begin() + static_cast<int64_t>(first), stack.layers.end());
+    total_layers_ += static_cast<int64_t>(pattern.size()) * (repeat - 1);
+    if (total_layers_ > kMaxLayers) return too_many_layers(where);
+    for (int64_t n = 1; n < repeat; ++n) stack.layers.insert(stack.layers.end(), pattern.begin(), pattern.end());
+  }
+
+  void too_many_layers(const std::string& where) {
+    findings_.add(where.substr(0, where.find("layers") + 6),
+                  "more than " + std::to_string(kMaxLayers) + " layers in all",
+                  "allowed: at most " + std::to_string(kMaxLayers));
   }
 
   int64_t read_count(const Json& value, const std::string& path) {
@@ -503,6 +614,10 @@ class SpecReader {
     findings_.add(path, "got " + describe_json(value),
                   "allowed: an integer, at least 1 and at most " + std::to_string(kMaxLayers));
     return 1;
+  }
+
+  static const GroupRule& rule_of_group(std::string_view key) {
+    return *std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
   }
 
   void resolve_norm(NormSpec& norm, const Source& source) {
@@ -519,9 +634,7 @@ class SpecReader {
     const std::string key(G::kKey);
     Group group = groups_[key];
     if (entry.contains(key)) {
-      const auto rule =
-          std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
-      group.lay_over(*rule, bounded_group(entry[key], path + "." + key), path + "." + key);
+      group.lay_over(rule_of_group(key), bounded_group(entry[key], path + "." + key), path + "." + key);
     }
     const Source source = group.source();
     GroupRead<G> read = read_group<G>(source, true, findings_);
@@ -531,12 +644,7 @@ class SpecReader {
 
   void add_layers(const Json& entry, const std::string& path, int64_t count, StackSpec& stack) {
     total_layers_ += count;
-    if (total_layers_ > kMaxLayers) {
-      findings_.add(path.substr(0, path.rfind("layers") + 6),
-                    "more than " + std::to_string(kMaxLayers) + " layers in all",
-                    "allowed: at most " + std::to_string(kMaxLayers));
-      return;
-    }
+    if (total_layers_ > kMaxLayers) return too_many_layers(path);
     const GroupRead<NormGroup> norm = read_layer_group<NormGroup>(
         entry, path, [&](GroupRead<NormGroup>& read, const Source& source) { resolve_norm(read.group.spec, source); });
     const GroupRead<BlockGroup> block =
@@ -551,16 +659,23 @@ class SpecReader {
         });
     const GroupRead<PositionGroup> position =
         read_layer_group<PositionGroup>(entry, path, [&](GroupRead<PositionGroup>& read, const Source& source) {
-          if (!entry.contains("position") || read.group.spec.index() == stack.position.index()) return;
-          if (position_in_embedding(stack.position) || position_in_embedding(read.group.spec))
-            findings_.add(source.at("kind"), "positions on the embeddings are those of the whole stack",
-                          "give this kind outside of layers, or another one here");
+          if (!entry.contains("position")) return;
+          const auto of_stack = [](const PositionSpec& any) {
+            return std::visit([](const auto& kind) { return kind.kOfStack; }, any);
+          };
+          if ((of_stack(stack.position) || of_stack(read.group.spec)) && !(read.group.spec == stack.position))
+            findings_.add(source.at("kind"),
+                          "of " + in_quotes(kind_name(stack.position)) + " and " +
+                              in_quotes(kind_name(read.group.spec)) + ", one belongs to the whole stack",
+                          "learned, sinusoidal and t5 stand outside of layers, and for all of them");
         });
     const GroupRead<AttentionGroup> attention =
         read_layer_group<AttentionGroup>(entry, path, [&](GroupRead<AttentionGroup>& read, const Source& source) {
           if (!read.good("kind")) return;
-          const bool rotary = std::holds_alternative<RopePosition>(position.group.spec);
+          const auto* rope = std::get_if<RopePosition>(&position.group.spec);
+          const bool rotary = rope != nullptr && rope->partial_rotary_factor == 1;
           std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
+          if (position.bad.empty()) check_position(entry, path, position.group.spec, read.group.spec);
         });
     const GroupRead<FfnGroup> ffn =
         read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
@@ -580,9 +695,25 @@ class SpecReader {
     stack.layers.insert(stack.layers.end(), static_cast<size_t>(count), layer);
   }
 
-  // One table of relative positions serves all layers of a stack, so they must agree on it.
-  void check_shared_bias(const StackSpec& stack, const std::string& path) {
-    static_cast<void>(stack), static_cast<void>(path);
+  void check_position(const Json& entry, const std::string& path, const PositionSpec& position,
+                      const AttentionSpec& attention) {
+    PositionUse use{.hidden_size = hidden_size_};
+    std::visit([&](const auto& a) { use.num_attention_heads = a.num_attention_heads, use.head_dim = a.head_dim; },
+               attention);
+    if (first_heads_ == 0) first_heads_ = use.num_attention_heads;
+    use.first_heads = first_heads_;
+    Problems problems;
+    const std::string key(PositionGroup::kKey);
+    std::visit([&](const auto& kind) { kind.check(use, key, problems); }, position);
+    // The kind calls its group "position"; each of its keys stands where it was given.
+    Group group = groups_[key];
+    if (entry.contains(key)) group.lay_over(rule_of_group(key), entry[key], path + "." + key);
+    const Source source = group.source();
+    for (Problem& p : problems) {
+      const std::string inside = p.where.substr(key.size() + 1);
+      const size_t end = std::min(inside.find('.'), inside.size());
+      findings_.add(source.at(inside.substr(0, end)) + inside.substr(end), std::move(p.what), std::move(p.mend));
+    }
   }
 
   // Extents are at most 2^30 here, so that one parameter's elements fit; their sum need not.
@@ -620,8 +751,12 @@ class SpecReader {
   ArchSpec spec_;
   std::map<std::string, Group> groups_;
   int64_t hidden_size_ = 0;  // 0: not known
+  int64_t first_heads_ = 0;  // of the first layer; 0: not known
   int64_t total_layers_ = 0;
 };
+
+template <class G>
+Json write_group(G group);
 
 struct WriteFields {
   Json& object;
@@ -629,6 +764,8 @@ struct WriteFields {
   void operator()(std::string_view key, T& member, C, std::string_view) {
     if constexpr (std::is_enum_v<T>) {
       object[std::string(key)] = EnumNames<T>::kNames[static_cast<size_t>(member)];
+    } else if constexpr (kIsKinds<T>) {
+      object[std::string(key)] = write_group(NestedGroup<T>{member});
     } else {
       object[std::string(key)] = member;
     }

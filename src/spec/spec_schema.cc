@@ -14,8 +14,13 @@
 namespace transept {
 namespace {
 
-// One property for each field; a numeric field whose default is not allowed is required.
+template <class G>
+Json group_schema(bool override);
+
+// One property for each field; a numeric field whose default is not allowed is required, and so is a list. `override`:
+// the fields are laid over others.
 struct SchemaFields {
+  bool override = false;
   Json properties = Json::object();
   Json required = Json::array();
 
@@ -28,22 +33,32 @@ struct SchemaFields {
       property["type"] = "string";
     } else if constexpr (std::is_enum_v<T>) {
       property["enum"] = EnumNames<T>::kNames;
+    } else if constexpr (kIsKinds<T>) {
+      property = group_schema<NestedGroup<T>>(override);
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      const Range range = range_for<double>(constraint);
+      property = {
+          {"type", "array"}, {"minItems", 1}, {"maxItems", kMaxListEntries}, {"items", numeric("number", range)}};
+      required.push_back(key);
     } else {
       const Range range = range_for<T>(constraint);
-      property["type"] = std::is_same_v<T, int64_t> ? "integer" : "number";
-      property[range.low_open ? "exclusiveMinimum" : "minimum"] = number(range.low);
-      property[range.high_open ? "exclusiveMaximum" : "maximum"] = number(range.high);
+      property = numeric(std::is_same_v<T, int64_t> ? "integer" : "number", range);
       if (!range.holds(static_cast<double>(member))) required.push_back(key);
     }
     if constexpr (std::is_enum_v<T>) {
       property["default"] = EnumNames<T>::kNames[static_cast<size_t>(member)];
-    } else if (required.empty() || required.back() != key) {
-      property["default"] = member;
+    } else if constexpr (!kIsKinds<T>) {
+      if (required.empty() || required.back() != key) property["default"] = member;
     }
     property["description"] = help;
     properties[std::string(key)] = std::move(property);
   }
 
+  static Json numeric(const char* type, const Range& range) {
+    return {{"type", type},
+            {range.low_open ? "exclusiveMinimum" : "minimum", number(range.low)},
+            {range.high_open ? "exclusiveMaximum" : "maximum", number(range.high)}};
+  }
   // Whole numbers without a decimal point.
   static Json number(double x) {
     return std::abs(x) < 1e15 && x == std::floor(x) ? Json(static_cast<int64_t>(x)) : Json(x);
@@ -67,13 +82,16 @@ Json group_schema(bool override) {
     Json forms = Json::array();
     Json any_kind = Json::object();  // keys of every kind, for an override that names none
     for_each_kind<G>([&](G group) {
-      SchemaFields fields;
+      SchemaFields fields{.override = override};
       visit_group(group, fields);
       const std::string_view name = kind_name(group.spec);
       Json properties = {{"kind", {{"const", name}, {"description", kKindKey.help}}}};
       properties.update(override ? without_defaults(fields.properties) : fields.properties);
       Json form = object_of(std::move(properties));
       if (override || name != kind_name(G{}.spec)) form["required"] = Json::array({"kind"});
+      if (kIsNested<G> && !override) {  // no layer completes a nested group
+        for (const Json& key : fields.required) form["required"].push_back(key);
+      }
       forms.push_back(std::move(form));
       const Json bare = without_defaults(fields.properties);
       for (const auto& [key, property] : bare.items()) {
@@ -128,13 +146,26 @@ Json spec_schema() {
       complete_keys.push_back(key);
     }
   });
-  definitions["layer"] = object_of(std::move(layer));
+  const Json one = object_of(std::move(layer));
+  Json pattern = object_of({{"repeat", one["properties"]["repeat"]},
+                            {"layers",
+                             {{"description", kPatternKey.help},
+                              {"type", "array"},
+                              {"minItems", 1},
+                              {"maxItems", kMaxLayers},
+                              {"items", {{"$ref", "#/$defs/layer"}}}}}});
+  definitions["layer"] = one;
+  pattern["required"] = Json::array({"layers"});
+  definitions["pattern"] = std::move(pattern);
 
   Json layer_keys = Json::object();
   for (const StructureKey& k : kLayerKeys) layer_keys[std::string(k.key)] = {{"description", k.help}};
   layer_keys["num_hidden_layers"].update(count);
   layer_keys["layers"].update(
-      Json{{"type", "array"}, {"minItems", 1}, {"maxItems", kMaxLayers}, {"items", {{"$ref", "#/$defs/layer"}}}});
+      Json{{"type", "array"},
+           {"minItems", 1},
+           {"maxItems", kMaxLayers},
+           {"items", {{"oneOf", {{{"$ref", "#/$defs/layer"}}, {{"$ref", "#/$defs/pattern"}}}}}}});
   Json stack = layer_keys;
   stack.update(over);
   definitions["stack"] = object_of(std::move(stack));

@@ -90,7 +90,12 @@ TEST(Document, EveryKeyReachesItsMember) {
       {"norm",
        {{"kind", "layernorm"}, {"eps", 0.125}, {"bias", false}, {"elementwise_affine", true}, {"placement", "pre"}}},
       {"block", {{"form", "parallel_two_norms"}}},
-      {"position", {{"kind", "rope"}, {"theta", 3}}},
+      {"position",
+       {{"kind", "rope"},
+        {"theta", 3},
+        {"partial_rotary_factor", 0.625},
+        {"pairing", "interleaved"},
+        {"scaling", {{"kind", "linear"}, {"factor", 2}}}}},
       {"attention",
        {{"kind", "gqa"},
         {"num_attention_heads", 4},
@@ -257,6 +262,19 @@ TEST(Document, StacksWhereTheyBelong) {
   EXPECT_THAT(errors(d), HasSubstr("block.form: parallel sublayers in a decoder with cross-attention"));
 }
 
+TEST(Document, PatternsOfLayers) {
+  const Json local = {{"repeat", 2}, {"attention", {{"sliding_window", 8}}}};
+  Json d = with_layers({{{"repeat", 3}, {"layers", {local, {{"repeat", 1}}}}}, local});
+  const ArchSpec s = spec_from_json(d, "t");
+  ASSERT_EQ(s.layers.size(), 11u);
+  for (size_t i = 0; i < 11; ++i) EXPECT_EQ(gqa(s, i).sliding_window, i % 3 == 2 ? 0 : 8) << i;
+  d["layers"][0]["repeat"] = 1366;
+  EXPECT_THAT(errors(d), HasSubstr("layers: more than 4096 layers in all"));
+  d["layers"][0] = {{"layers", {{{"attention", {{"sliding_window", -1}}}}}}, {"ffn", {{"bias", true}}}};
+  EXPECT_THAT(errors(d), AllOf(HasSubstr("layers[0].layers[0].attention.sliding_window: got -1"),
+                               HasSubstr("layers[0].ffn: is no known key; give it inside of the entry's layers")));
+}
+
 TEST(Document, ParallelNeedsANormBefore) {
   Json d = base();
   d["block"] = {{"form", "parallel"}};
@@ -284,11 +302,11 @@ TEST(Document, PositionsOnTheEmbeddingsAreTheStacks) {
   EXPECT_TRUE(std::holds_alternative<RopePosition>(s.layers[0].position));
   d["layers"][1]["position"]["kind"] = "learned";
   EXPECT_THAT(errors(d),
-              HasSubstr("layers[1].position.kind: positions on the embeddings are those of the whole stack"));
+              HasSubstr("layers[1].position.kind: of \"rope\" and \"learned\", one belongs to the whole stack"));
   d["layers"][1]["position"]["kind"] = "rope";
   d["position"] = {{"kind", "learned"}};
   EXPECT_THAT(errors(d),
-              HasSubstr("layers[1].position.kind: positions on the embeddings are those of the whole stack"));
+              HasSubstr("layers[1].position.kind: of \"learned\" and \"rope\", one belongs to the whole stack"));
 }
 
 TEST(Document, OneProblemIsToldOnce) {

@@ -91,6 +91,11 @@ TEST(Schema, AgreesOnLayersAndExtends) {
   d.erase("ffn");
   expect_same(d, true);
   expect_same(layers(Json::array()), false);
+  expect_same(layers({{{"repeat", 2}, {"layers", {{{"repeat", 3}, {"norm", {{"eps", 1e-6}}}}, Json::object()}}}}),
+              true);
+  expect_same(layers({{{"layers", {Json::object()}}, {"norm", Json::object()}}}), false);
+  expect_same(layers({{{"layers", {{{"layers", {Json::object()}}}}}}}), false);
+  expect_same(layers({{{"layers", Json::array()}}}), false);
   expect_same(layers({{{"repeat", 0}}}), false);
   expect_same(layers({{{"position", {{"kind", "none"}}}}}), true);
   expect_same(layers({{{"positions", {{"kind", "none"}}}}}), false);
@@ -145,12 +150,21 @@ std::map<std::string, std::set<std::string>> keys_of_schema() {
   const Json schema = spec_schema();
   std::map<std::string, std::set<std::string>> keys;
   const auto collect = [&](const std::string& section, const Json& object) {
-    for (const auto& [key, property] : object["properties"].items()) keys[section].insert(key);
+    for (const auto& [key, property] : object["properties"].items()) {
+      keys[section].insert(key);
+      if (!property.contains("oneOf")) continue;
+      for (const Json& form : property["oneOf"]) {  // a group inside the group
+        for (const auto& [inner, unused] : form["properties"].items()) keys[section + "." + key].insert(inner);
+      }
+    }
   };
   collect("Top level", schema);
   for (const auto& [name, definition] : schema["$defs"].items()) {
     if (name.ends_with("_override")) continue;
-    const std::string section = name == "layer" ? "layers" : name == "stack" ? "encoder and decoder" : name;
+    const std::string section = name == "layer"     ? "layers"
+                                : name == "pattern" ? "layers"
+                                : name == "stack"   ? "encoder and decoder"
+                                                    : name;
     if (definition.contains("oneOf")) {
       for (const Json& form : definition["oneOf"]) collect(section, form);
     } else {

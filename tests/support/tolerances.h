@@ -42,6 +42,10 @@ inline constexpr double kNormalAbsolute = 1.5e-7;
 // 128 in the exponent, 64 * eps(float32), that is 64 ULP of the result.
 inline constexpr double kNormalTailUlp = 70;
 
+// Double against a few operations of another program in float32, its power function among them: some tens of
+// eps(float32) = 1.2e-7 / 2.
+inline constexpr double kFloat = 1e-6;
+
 // Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length
 // (316), and some.
 inline constexpr double kDoubleSum = 1e-13;

@@ -27,15 +27,19 @@ class Gqa final : public Attention {
                       spec_.head_dim, std::move(table));
     }
     const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim,
-                               static_cast<float>(spec_.score_scale()), spec_.sliding_window};
-    const Var heads =
-        context.cache ? attend_cached(context, qkv, shape) : attention(context.op, qkv, shape, context.layout);
+                               static_cast<float>(spec_.score_scale()), true, spec_.sliding_window};
+    const Var heads = context.cache ? attend_cached(context, qkv, shape)
+                                    : attention(context.op, inputs(qkv), shape, {}, {}, context.layout, context.layout);
     qkv = {};
     end.bias = output_bias_;
     return linear(context.op, heads, output_, end);
   }
 
  private:
+  AttentionInputs inputs(const Var& qkv) const {
+    return {qkv, 0, qkv, spec_.query_width(), spec_.query_width() + spec_.kv_width()};
+  }
+
   // A record of the cache is a token's keys and values, as they lie in qkv.
   Var attend_cached(const ForwardContext& context, const Var& qkv, const AttentionShape& shape) const {
     const int64_t kv_width = spec_.kv_width();
@@ -45,7 +49,7 @@ class Gqa final : public Attention {
         cached[s].push_back({c.data, c.data + kv_width, c.stride, c.rows, c.first_position});
       }
     }
-    const Var heads = attention(context.op, qkv, shape, context.layout,
+    const Var heads = attention(context.op, inputs(qkv), shape, {}, {}, context.layout, context.layout,
                                 [&](int64_t s) { return std::span<const KvChunk>(cached[static_cast<size_t>(s)]); });
     for (size_t s = 0; s < context.layout.size(); ++s) {
       const SequenceRows& rows = context.layout[s];

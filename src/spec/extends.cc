@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "spec/groups.h"
+#include "spec/keys.h"
 #include "spec/nearest.h"
 #include "spec/text.h"
 
@@ -28,6 +29,7 @@ GroupRule rule_of(std::string_view group_key) {
 }
 
 Json merge_documents(Json base, const Json& over) {
+  if (!base.is_object() || !over.is_object()) return over;
   base.erase("name");
   base.erase("description");
   if (over.contains("layers") || over.contains("num_hidden_layers")) {
@@ -37,8 +39,13 @@ Json merge_documents(Json base, const Json& over) {
   for (const auto& [key, value] : over.items()) {
     const auto rule =
         std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
-    const bool group = rule != group_rules().end() && base.contains(key);
-    base[key] = group ? merge_group(*rule, base[key], value) : value;
+    if (!base.contains(key)) {
+      base[key] = value;
+    } else if (rule != group_rules().end()) {
+      base[key] = merge_group(*rule, base[key], value);
+    } else {
+      base[key] = is_stack_key(key) ? merge_documents(base[key], value) : value;
+    }
   }
   return base;
 }
@@ -46,9 +53,11 @@ Json merge_documents(Json base, const Json& over) {
 }  // namespace
 
 const std::vector<GroupRule>& group_rules() {
-  static const std::vector<GroupRule> rules{
-      rule_of<NormGroup>(NormGroup::kKey), rule_of<PositionGroup>(PositionGroup::kKey),
-      rule_of<AttentionGroup>(AttentionGroup::kKey), rule_of<FfnGroup>(FfnGroup::kKey)};
+  static const std::vector<GroupRule> rules = [] {
+    std::vector<GroupRule> all;
+    for_each_group([&]<class G>(G) { all.push_back(rule_of<G>(G::kKey)); });
+    return all;
+  }();
   return rules;
 }
 

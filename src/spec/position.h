@@ -24,29 +24,37 @@ struct PositionUse {
   int64_t first_heads = 0;  // num_attention_heads of the first layer
 };
 
+// A kind with kOfStack is one for a whole stack: it is added to the embeddings, or has a table that all layers share.
+// The others may differ from layer to layer.
+
 struct NoPosition {
   static constexpr std::string_view kName = "none";
+  static constexpr bool kOfStack = false;
   template <class V>
   void fields(V&) {}
   void declare(int64_t, int64_t, int64_t, ParamList&) const {}
   void check(const PositionUse&, const std::string&, Problems&) const {}
+  bool operator==(const NoPosition&) const = default;
 };
 
 // A table of max_position_embeddings rows added to the token embeddings (GPT-2). It has no row beyond its end.
 struct LearnedPosition {
   static constexpr std::string_view kName = "learned";
+  static constexpr bool kOfStack = true;
   template <class V>
   void fields(V&) {}
   void declare(int64_t hidden_size, int64_t max_positions, int64_t, ParamList& p) const {
     p.add("weight", {max_positions, hidden_size}, Init::kNormal);
   }
   void check(const PositionUse&, const std::string&, Problems&) const {}
+  bool operator==(const LearnedPosition&) const = default;
 };
 
 // The first transformer's waves (arXiv:1706.03762 section 3.5), added to the token embeddings: feature 2i at position p
 // is sin(p * f_i) and feature 2i + 1 is cos(p * f_i), with f_i = theta^(-2i / hidden_size). No parameters, no end.
 struct SinusoidalPosition {
   static constexpr std::string_view kName = "sinusoidal";
+  static constexpr bool kOfStack = true;
   double theta = 10000;
   template <class V>
   void fields(V& v) {
@@ -56,6 +64,7 @@ struct SinusoidalPosition {
   void check(const PositionUse& use, const std::string& where, Problems& problems) const;
 
   std::vector<double> inv_freq(int64_t hidden_size) const { return plain_inv_freq(theta, hidden_size); }
+  bool operator==(const SinusoidalPosition&) const = default;
 };
 
 enum class RopePairing { kHalfSplit, kInterleaved };
@@ -69,6 +78,7 @@ struct EnumNames<RopePairing> {
 // (the Hugging Face LLaMA code), interleaved pairing 2i with 2i + 1 (the paper, GPT-J).
 struct RopePosition {
   static constexpr std::string_view kName = "rope";
+  static constexpr bool kOfStack = false;
   double theta = 10000;
   double partial_rotary_factor = 1;
   RopePairing pairing = RopePairing::kHalfSplit;
@@ -91,11 +101,13 @@ struct RopePosition {
   // For a sequence of `length` tokens; kinds without by_length give the same at every length.
   RopeAngles angles(int64_t head_dim, int64_t length, int64_t max_position_embeddings) const;
   bool by_length() const;
+  bool operator==(const RopePosition&) const = default;
 };
 
 // Attention with linear biases (arXiv:2108.12409 section 3): -slope * |distance| is added to a head's scores.
 struct AlibiPosition {
   static constexpr std::string_view kName = "alibi";
+  static constexpr bool kOfStack = false;
   double max_bias = 8;
   template <class V>
   void fields(V& v) {
@@ -107,6 +119,7 @@ struct AlibiPosition {
   // With n the largest power of two up to `heads`: 2^(-max_bias * i / n) for i = 1 to n, then every other slope of 2n
   // heads from its first on (the authors' code, BLOOM and MPT).
   std::vector<double> slopes(int64_t heads) const;
+  bool operator==(const AlibiPosition&) const = default;
 };
 
 // Relative position biases by bucket (arXiv:1910.10683 section 2.1): one learned number a bucket and head, shared by
@@ -115,6 +128,7 @@ struct AlibiPosition {
 // buckets each.
 struct T5Position {
   static constexpr std::string_view kName = "t5";
+  static constexpr bool kOfStack = true;
   int64_t num_buckets = 32;
   int64_t max_distance = 128;
   template <class V>
@@ -129,6 +143,7 @@ struct T5Position {
 
   // `distance`: the query's position less the key's.
   int64_t bucket(int64_t distance, bool causal) const;
+  bool operator==(const T5Position&) const = default;
 };
 
 using PositionKinds = Kinds<NoPosition, LearnedPosition, SinusoidalPosition, RopePosition, AlibiPosition, T5Position>;

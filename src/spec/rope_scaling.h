@@ -42,6 +42,7 @@ struct NoScaling {
   template <class V>
   void fields(V&) {}
   RopeAngles angles(const RopeQuery& query) const;
+  bool operator==(const NoScaling&) const = default;
 };
 
 // Position interpolation (arXiv:2306.15595 section 2.3): positions are divided by the factor.
@@ -54,6 +55,7 @@ struct LinearScaling {
     v("factor", factor, AtLeast{1}, "by how much the context grows");
   }
   RopeAngles angles(const RopeQuery& query) const;
+  bool operator==(const LinearScaling&) const = default;
 };
 
 // NTK-aware interpolation (arXiv:2309.00071 section 3.1, definition 1): theta * factor^(d / (d - 2)), which leaves the
@@ -67,6 +69,7 @@ struct NtkScaling {
     v("factor", factor, AtLeast{1}, "by how much the context grows");
   }
   RopeAngles angles(const RopeQuery& query) const;
+  bool operator==(const NtkScaling&) const = default;
 };
 
 // Dynamic NTK (arXiv:2309.00071 section 3.3): up to the trained length L' nothing changes; a sequence of L tokens
@@ -83,6 +86,7 @@ struct DynamicScaling {
       "trained length; 0: max_position_embeddings");
   }
   RopeAngles angles(const RopeQuery& query) const;
+  bool operator==(const DynamicScaling&) const = default;
 };
 
 // YaRN (arXiv:2309.00071): "NTK-by-parts" (section 3.2) keeps pairs that turn more than beta_fast times in the trained
@@ -115,6 +119,7 @@ struct YarnScaling {
   }
   RopeAngles angles(const RopeQuery& query) const;
   void check(const RopeQuery& query, const std::string& where, Problems& problems) const;
+  bool operator==(const YarnScaling&) const = default;
 };
 
 // Llama 3.1 (arXiv:2407.21783 section 3.4.2, formula of the published code): pairs that turn more than
@@ -138,6 +143,7 @@ struct Llama3Scaling {
   }
   RopeAngles angles(const RopeQuery& query) const;
   void check(const RopeQuery& query, const std::string& where, Problems& problems) const;
+  bool operator==(const Llama3Scaling&) const = default;
 };
 
 // LongRoPE (arXiv:2402.13753 section 3): each pair's frequency is divided by a searched factor of its own, one list for
@@ -163,6 +169,7 @@ struct LongRopeScaling {
   }
   RopeAngles angles(const RopeQuery& query) const;
   void check(const RopeQuery& query, const std::string& where, Problems& problems) const;
+  bool operator==(const LongRopeScaling&) const = default;
 };
 
 using RopeScalingKinds =

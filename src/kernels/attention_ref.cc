@@ -31,8 +31,7 @@ double dot(const double* a, const double* b, int64_t n) {
 
 // The place in the table of a pair's bias.
 size_t bias_at(const AttentionInput& in, int64_t row, int64_t key, int64_t head) {
-  const int64_t group = in.heads / in.kv_heads,
-                distances = static_cast<int64_t>(in.bias.size()) / in.heads;
+  const int64_t group = in.heads / in.kv_heads, distances = static_cast<int64_t>(in.bias.size()) / in.heads;
   const int64_t distance = in.first_position + row - in.key_positions[static_cast<size_t>(key)] - in.bias_first;
   return static_cast<size_t>((head / group * distances + distance) * group + head % group);
 }

@@ -1,5 +1,5 @@
-// Attention in double, written from the formulas (arXiv:1706.03762 section 3.2.1; the options: kernels/attention.h): what
-// the tiled kernels are held to.
+// Attention in double, written from the formulas (arXiv:1706.03762 section 3.2.1; the options: kernels/attention.h):
+// what the tiled kernels are held to.
 #pragma once
 
 #include <cstdint>

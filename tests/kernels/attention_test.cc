@@ -46,9 +46,17 @@ struct Case {
   }
   // Without the pointers, which a Sequence has.
   AttentionShape shape() const {
-    return {heads,          kv_heads, head_dim,        1.3f / std::sqrt(static_cast<float>(head_dim)),
-            options.causal, window,   options.softcap, nullptr,
-            0,              0,        nullptr};
+    return {heads,
+            kv_heads,
+            head_dim,
+            1.3f / std::sqrt(static_cast<float>(head_dim)),
+            options.causal,
+            window,
+            options.softcap,
+            nullptr,
+            0,
+            0,
+            nullptr};
   }
   std::vector<std::pair<int64_t, int64_t>> all_chunks() const {
     return chunks.empty() ? std::vector{std::pair{first_position, rows}} : chunks;
@@ -134,7 +142,8 @@ class Sequence {
       for (int64_t g = 0; g < c.kv_heads; ++g) {
         for (int64_t d = least; d <= most; ++d) {
           for (int64_t h = 0; h < group; ++h)
-            bias_[at++] = static_cast<float>(options.normal(static_cast<uint64_t>((d + 5000) * c.heads + g * group + h)));
+            bias_[at++] =
+                static_cast<float>(options.normal(static_cast<uint64_t>((d + 5000) * c.heads + g * group + h)));
         }
       }
     }
@@ -409,8 +418,8 @@ TEST(Attention, BackwardMatchesReference) {
       EXPECT_TRUE(close(t.d_sinks(), expected.d_sinks, tolerance::kKernel));
       // With one key per query the softmax is constant: all but dv is zero but for the rounding of dP - D, which the
       // values' size bounds.
-      const bool constant =
-          std::all_of(expected.dq.begin(), expected.dq.end(), [](double x) { return std::abs(x) < tolerance::kDouble; });
+      const bool constant = std::all_of(expected.dq.begin(), expected.dq.end(),
+                                        [](double x) { return std::abs(x) < tolerance::kDouble; });
       if (constant) {
         for (const auto& d : {t.dq(), t.dk(), t.d_bias()}) {
           for (const float x : d) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);

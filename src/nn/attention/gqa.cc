@@ -26,8 +26,12 @@ class Gqa final : public Attention {
       rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
                       spec_.head_dim, std::move(table));
     }
-    const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim,
-                               static_cast<float>(spec_.score_scale()), true, spec_.sliding_window};
+    const AttentionShape shape{spec_.num_attention_heads,
+                               spec_.num_key_value_heads,
+                               spec_.head_dim,
+                               static_cast<float>(spec_.score_scale()),
+                               true,
+                               spec_.sliding_window};
     const Var heads = context.cache ? attend_cached(context, qkv, shape)
                                     : attention(context.op, inputs(qkv), shape, {}, {}, context.layout, context.layout);
     qkv = {};

@@ -7,7 +7,7 @@
 
 namespace transept {
 
-enum class ActivationKind { kRelu, kGelu, kGeluTanh, kSilu };
+enum class ActivationKind { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kSigmoid };
 
 // y = act(x). y may be x.
 void activation_forward(ActivationKind kind, ConstRows x, Rows y);

@@ -19,6 +19,10 @@ double activation(ActivationKind kind, double x) {
   switch (kind) {
     case ActivationKind::kRelu:
       return std::max(x, 0.0);
+    case ActivationKind::kReluSquared:
+      return x > 0 ? x * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x);
     case ActivationKind::kGelu:
       return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
     case ActivationKind::kGeluTanh:
@@ -33,6 +37,10 @@ double activation_slope(ActivationKind kind, double x) {
   switch (kind) {
     case ActivationKind::kRelu:
       return x > 0 ? 1 : 0;
+    case ActivationKind::kReluSquared:
+      return x > 0 ? 2 * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x) * (1 - logistic(x));
     case ActivationKind::kGelu: {
       const double density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
       return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;

@@ -11,8 +11,8 @@
 namespace transept {
 namespace {
 
-constexpr ActivationKind kKinds[] = {ActivationKind::kRelu, ActivationKind::kGelu, ActivationKind::kGeluTanh,
-                                     ActivationKind::kSilu};
+constexpr ActivationKind kKinds[] = {ActivationKind::kRelu,     ActivationKind::kReluSquared, ActivationKind::kGelu,
+                                     ActivationKind::kGeluTanh, ActivationKind::kSilu,        ActivationKind::kSigmoid};
 
 std::vector<double> values(ActivationKind kind, const std::vector<float>& x) {
   std::vector<double> y(x.size());

@@ -23,8 +23,9 @@ class Gqa final : public Attention {
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var qkv = linear(context.op, x, qkv_, {.bias = qkv_bias_, .dropout = {}, .residual = nullptr});
     if (auto table = context.position.rotation(context.positions, spec_.head_dim)) {
-      rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
-                      spec_.head_dim, std::move(table));
+      const std::vector<std::shared_ptr<const RotationTable>> tables(context.layout.size(), std::move(table));
+      rotate_in_place(context.op, qkv, 0, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
+                      spec_.head_dim, tables);
     }
     const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim,
                                static_cast<float>(spec_.score_scale()), spec_.sliding_window};

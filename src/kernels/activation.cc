@@ -28,6 +28,34 @@ struct Relu {
   }
 };
 
+struct ReluSquared {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    const V r = Relu::Value(d, x);
+    return hn::Mul(r, r);
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V r = Relu::Value(d, x);
+    slope = hn::Add(r, r);
+    return hn::Mul(r, r);
+  }
+};
+
+struct Logistic {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    return Sigmoid(d, x);
+  }
+  // s (1 - s).
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V s = Sigmoid(d, x);
+    slope = hn::Mul(s, hn::Sub(hn::Set(d, 1.0f), s));
+    return s;
+  }
+};
+
 struct Silu {
   template <class D, class V = hn::VFromD<D>>
   static HWY_INLINE V Value(D d, V x) {
@@ -151,6 +179,10 @@ void ActivationForward(ActivationKind kind, ConstRows x, Rows y) {
       return Forward<GeluTanh>(x, y);
     case ActivationKind::kSilu:
       return Forward<Silu>(x, y);
+    case ActivationKind::kReluSquared:
+      return Forward<ReluSquared>(x, y);
+    case ActivationKind::kSigmoid:
+      return Forward<Logistic>(x, y);
   }
 }
 
@@ -164,6 +196,10 @@ void ActivationBackward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx,
       return Backward<GeluTanh>(x, dy, dx, y);
     case ActivationKind::kSilu:
       return Backward<Silu>(x, dy, dx, y);
+    case ActivationKind::kReluSquared:
+      return Backward<ReluSquared>(x, dy, dx, y);
+    case ActivationKind::kSigmoid:
+      return Backward<Logistic>(x, dy, dx, y);
   }
 }
 
@@ -177,6 +213,10 @@ void GatedForward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y) {
       return GatedForwardOf<GeluTanh>(gate, up, y);
     case ActivationKind::kSilu:
       return GatedForwardOf<Silu>(gate, up, y);
+    case ActivationKind::kReluSquared:
+      return GatedForwardOf<ReluSquared>(gate, up, y);
+    case ActivationKind::kSigmoid:
+      return GatedForwardOf<Logistic>(gate, up, y);
   }
 }
 
@@ -190,6 +230,10 @@ void GatedBackward(ActivationKind kind, ConstRows gate, ConstRows up, ConstRows 
       return GatedBackwardOf<GeluTanh>(gate, up, dy, d_gate, d_up, y);
     case ActivationKind::kSilu:
       return GatedBackwardOf<Silu>(gate, up, dy, d_gate, d_up, y);
+    case ActivationKind::kReluSquared:
+      return GatedBackwardOf<ReluSquared>(gate, up, dy, d_gate, d_up, y);
+    case ActivationKind::kSigmoid:
+      return GatedBackwardOf<Logistic>(gate, up, dy, d_gate, d_up, y);
   }
 }
 

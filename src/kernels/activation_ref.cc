@@ -19,16 +19,16 @@ double activation(ActivationKind kind, double x) {
   switch (kind) {
     case ActivationKind::kRelu:
       return std::max(x, 0.0);
-    case ActivationKind::kReluSquared:
-      return x > 0 ? x * x : 0;
-    case ActivationKind::kSigmoid:
-      return logistic(x);
     case ActivationKind::kGelu:
       return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
     case ActivationKind::kGeluTanh:
       return 0.5 * x * (1 + std::tanh(cubic(x)));
     case ActivationKind::kSilu:
       return x * logistic(x);
+    case ActivationKind::kReluSquared:
+      return x > 0 ? x * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x);
   }
   TRANSEPT_CHECK(false);
 }
@@ -37,10 +37,6 @@ double activation_slope(ActivationKind kind, double x) {
   switch (kind) {
     case ActivationKind::kRelu:
       return x > 0 ? 1 : 0;
-    case ActivationKind::kReluSquared:
-      return x > 0 ? 2 * x : 0;
-    case ActivationKind::kSigmoid:
-      return logistic(x) * (1 - logistic(x));
     case ActivationKind::kGelu: {
       const double density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
       return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;
@@ -54,6 +50,10 @@ double activation_slope(ActivationKind kind, double x) {
       const double s = logistic(x);
       return s + x * s * (1 - s);
     }
+    case ActivationKind::kReluSquared:
+      return x > 0 ? 2 * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x) * logistic(-x);
   }
   TRANSEPT_CHECK(false);
 }

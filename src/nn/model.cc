@@ -69,7 +69,7 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
 
 LossSum Model::loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
                     std::span<float> per_row) const {
-  return cross_entropy(op, hidden, head_, targets, gradient_scale, per_row);
+  return cross_entropy(op, hidden, head_, {}, targets, gradient_scale, per_row);
 }
 
 void Model::logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const {

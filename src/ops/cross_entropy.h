@@ -15,12 +15,21 @@ struct LossSum {
   int64_t tokens = 0;  // rows whose target is not kIgnoredTarget
 };
 
-// Sum of -log softmax(x head^T)[target] over the rows. With a tape, the gradient that flows back is that of
-// gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where ignored).
-LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets,
-                      float gradient_scale, std::span<float> per_row = {});
+// What becomes of the products z of hidden states and head: softcap * tanh((scale * z + bias) / softcap)
+// (arXiv:2408.00118 section 2), without the tanh where softcap is 0.
+struct LogitsEnd {
+  float scale = 1;
+  float softcap = 0;
+  Param bias;  // [vocab]; absent: none
+};
 
-// Rows of logits that exist at a time for a vocabulary.
-int64_t loss_rows(int64_t vocab_size);
+// For inference: turns products into logits, in place.
+void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits);
+
+// Sum of -log softmax(logits)[target] over the rows, with the logits of x head^T and `end`. With a tape, the gradient
+// that flows back is that of gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where
+// ignored).
+LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
+                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row = {});
 
 }  // namespace transept

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tensor/logit_rows.h"
+
 namespace transept {
 namespace {
 
@@ -69,11 +71,6 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, Count rows, bool 
   return peak;
 }
 
-int64_t head_chunk_rows(int64_t vocab_size) {
-  constexpr int64_t kChunkFloats = int64_t{4} << 20;
-  return std::clamp<int64_t>(kChunkFloats / vocab_size, 64, 1024);
-}
-
 int64_t ActivationBytes::total() const {
   return (Count(saved_layers) + std::max((Count(saved_ends) + head_transient).value(), backward_transient)).value();
 }
@@ -89,7 +86,7 @@ ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t co
   }
   // Without a final norm the last layer's output is what the head reads.
   const Count ends = spec.has_final_norm() ? hidden + hidden + rows * statistics(spec.final_norm) : hidden;
-  const Count chunk = Count(std::min(rows.value(), head_chunk_rows(spec.vocab_size))) * spec.vocab_size;
+  const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size;
   return {.saved_layers = (saved * kFloat).value(),
           .saved_ends = (ends * kFloat).value(),
           .head_transient = ((chunk + hidden) * kFloat).value(),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "spec/presets.h"
+#include "tensor/logit_rows.h"
 
 namespace transept {
 namespace {
@@ -69,11 +70,11 @@ TEST(Activations, HeadTakesOverWithALargeVocabulary) {
   EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.saved_ends + bytes.head_transient);
 }
 
-TEST(Activations, HeadChunks) {
-  EXPECT_EQ(head_chunk_rows(512), 1024);
-  EXPECT_EQ(head_chunk_rows(8192), 512);
-  EXPECT_EQ(head_chunk_rows(50257), 83);
-  EXPECT_EQ(head_chunk_rows(1 << 20), 64);
+TEST(Activations, RowsOfLogits) {
+  EXPECT_EQ(logit_rows(512), 1024);
+  EXPECT_EQ(logit_rows(8192), 512);
+  EXPECT_EQ(logit_rows(50257), 83);
+  EXPECT_EQ(logit_rows(1 << 20), 64);
 }
 
 TEST(Activations, GrowWithRowsOnly) {

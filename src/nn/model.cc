@@ -50,7 +50,9 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
   const ForwardContext context{op, call.layout, *position_, end, call.cache, call.dropout, call.observe};
 
-  Var x = embed(op, embedding_, call.tokens, position_->embedding(), positions);
+  std::vector<Lookup> added;
+  if (const Param table = position_->embedding()) added.push_back({table, positions});
+  Var x = embed(op, embedding_, 1, call.tokens, added);
   drop_in_place(op, x, call.dropout.mask(0, x.width));
   for (const auto& block : blocks_) {
     if (call.recompute && op.tape) {

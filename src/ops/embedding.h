@@ -1,5 +1,5 @@
-// Token embedding: y[r] = table[token[r]] (+ positions[position[r]]). Backward: rows of dy are added to the rows of the
-// tables.
+// Embedding: y[r] = scale * table[token[r]] + the sum of other tables' rows (positions, token types). Backward: rows of
+// dy are added to the rows of the tables, times scale for the table of tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,14 @@
 
 namespace transept {
 
-// Every token lies in [0, table.out), every position in [0, positions.out) when that table is given. Result [tokens,
-// table.in].
-Var embed(const OpContext& context, const Param& table, std::span<const int32_t> tokens, const Param& positions,
-          std::span<const int64_t> position_of);
+// A table [rows, width], of which each row of the result gets one row.
+struct Lookup {
+  Param table;  // without a gradient: constants
+  std::span<const int64_t> row_of;
+};
+
+// Every token lies in [0, table.out), every row of a lookup in [0, its table.out). Result [tokens, table.in].
+Var embed(const OpContext& context, const Param& table, float scale, std::span<const int32_t> tokens,
+          std::span<const Lookup> added = {});
 
 }  // namespace transept

@@ -230,7 +230,8 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
   sub->add_option("--kv-heads", o->kv_heads, "key and value heads (default: as many as query heads)");
   sub->add_option("--tokens", o->tokens, "tokens of a sequence")->capture_default_str();
   sub->add_option("--head-dim", o->head_dim, "elements of a head")->capture_default_str();
-  sub->add_option("--window", o->window, "keys a query sees, itself one of them (bidirectional: on either side); 0: all")
+  sub->add_option("--window", o->window,
+                  "keys a query sees, itself one of them (bidirectional: on either side); 0: all")
       ->capture_default_str();
   sub->add_option("--softcap", o->softcap, "soft cap of the scores; 0: none")
       ->capture_default_str()

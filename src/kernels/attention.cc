@@ -439,8 +439,7 @@ void mask_tile(const QueryBlock& queries, const KeyBlock& block, float value, fl
   for (int64_t j = 0; j < block.keys; ++j) {
     float* row = s + j * ld;
     const int64_t position = block.position + j;
-    const int64_t from = queries.column_at(position - sight.after),
-                  to = queries.column_at(position + sight.before + 1);
+    const int64_t from = queries.column_at(position - sight.after), to = queries.column_at(position + sight.before + 1);
     std::fill(row, row + std::clamp<int64_t>(from - block.begin, 0, columns), value);
     std::fill(row + std::clamp<int64_t>(to - block.begin, 0, columns), row + columns, value);
   }
@@ -448,16 +447,14 @@ void mask_tile(const QueryBlock& queries, const KeyBlock& block, float value, fl
 
 // Where a KV head's table has the bias of the block's first key and first column.
 int64_t bias_origin(const QueryBlock& queries, const KeyBlock& b) {
-  return (queries.sequence->first_position - b.position - queries.shape->bias_first) * queries.group() +
-         queries.first + b.begin;
+  return (queries.sequence->first_position - b.position - queries.shape->bias_first) * queries.group() + queries.first +
+         b.begin;
 }
 
 int64_t bias_table_size(const AttentionShape& shape) { return shape.bias_distances * group_of(shape); }
 
 // Floats of the longest part of a table that a block reads.
-int64_t bias_segment_size(const AttentionShape& shape) {
-  return shape.bias ? kKeys * group_of(shape) + kColumns : 0;
-}
+int64_t bias_segment_size(const AttentionShape& shape) { return shape.bias ? kKeys * group_of(shape) + kColumns : 0; }
 
 // The bias of a block's first key and first column, with those of all pairs of the block around it. Padding and hidden
 // pairs may lie outside the table: then the part that is read is copied to `segment`, with zeros for them.
@@ -589,9 +586,7 @@ void forward_few(const QueryBlock& queries, float* workspace) {
 }
 
 // Where bias and cap both are, the bias wants dS before the cap's derivative and the products want it after.
-int64_t slopes_size(const AttentionShape& shape) {
-  return shape.bias && shape.softcap > 0 ? kKeys * kLeading : 0;
-}
+int64_t slopes_size(const AttentionShape& shape) { return shape.bias && shape.softcap > 0 ? kKeys * kLeading : 0; }
 
 // All columns of one KV head of one sequence, so that dK, dV and the gradient of the bias have one writer.
 void backward_unit(const AttentionShape& shape, const AttentionGradient& gradient, int64_t kv_head, float* workspace) {
@@ -608,7 +603,7 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
   float* const lse = dp + kKeys * kLeading;
   float* const delta = lse + kLeading;
   float* const scales = delta + kLeading;
-  float* const segment = scales + kLeading;                      // bias_segment_size
+  float* const segment = scales + kLeading;                       // bias_segment_size
   float* const slopes_tile = segment + bias_segment_size(shape);  // [keys, columns], slopes_size
   float* const dk = slopes_tile + slopes_size(shape);             // [rows, width], without the scale
   float* const dv = dk + chunk.rows * width;                      // [rows, width]

@@ -65,8 +65,7 @@ void check_distances(const Operands& o, const std::vector<AttentionSequence>& ba
         most = std::min(most, shape.window - 1);
       }
       if (shape.causal) least = std::max<int64_t>(least, 0);
-      TRANSEPT_CHECK(least > most ||
-                     (least >= o.bias.first && most - o.bias.first < o.bias.distances));
+      TRANSEPT_CHECK(least > most || (least >= o.bias.first && most - o.bias.first < o.bias.distances));
     }
   }
 }
@@ -126,8 +125,12 @@ Var attention(const OpContext& context, const AttentionInputs& in, const Attenti
   TRANSEPT_CHECK(!shape.bias && !shape.sinks && !(context.tape && (cached || in.kv.rows == 0)));
   TRANSEPT_CHECK(queries.size() == keys.size() && rows_of(queries) == in.q.rows && rows_of(keys) == in.kv.rows);
   TRANSEPT_CHECK(!sinks || sinks.out * sinks.in == shape.heads);
-  Operands o{in.q.value, in.kv.rows > 0 ? in.kv.value : Buffer(), in.q.width, in.kv.width, in.q_column, in.k_column,
-             in.v_column, shape, bias, sinks, queries, keys};
+  Operands o{in.q.value,  in.kv.rows > 0 ? in.kv.value : Buffer(),
+             in.q.width,  in.kv.width,
+             in.q_column, in.k_column,
+             in.v_column, shape,
+             bias,        sinks,
+             queries,     keys};
   const bool one = in.q.value.data() == in.kv.value.data() && in.q.gradient == in.kv.gradient;
   check_columns(in, o, one);
   check_bias(o);
@@ -181,8 +184,7 @@ Var attention(const OpContext& context, const AttentionInputs& in, const Attenti
       most_keys = std::max(most_keys, kv.rows);
     }
     {
-      const Buffer workspace(context.arena,
-                             context.pool.threads() * attention_backward_workspace(o.shape, most_keys));
+      const Buffer workspace(context.arena, context.pool.threads() * attention_backward_workspace(o.shape, most_keys));
       attention_backward(context.pool, o.shape, gradients, workspace.data());
     }
     if (trains_bias) add_bias_gradient(o, d_bias.data());

@@ -37,23 +37,23 @@ void with_partial_sums(const OpContext& context, int64_t rows, int64_t width, st
 
 }  // namespace
 
-Var rms_norm(const OpContext& context, const Var& x, const Param& weight, float eps) {
-  TRANSEPT_CHECK(weight.out == x.width);
+Var rms_norm(const OpContext& context, const Var& x, const Param& weight, float weight_offset, float eps) {
+  TRANSEPT_CHECK(!weight || weight.out == x.width);
   const Var y = context.make(x.rows, x.width);
   const Buffer rstd = context.tape ? Buffer(context.arena, x.rows) : Buffer();
   for_rows(context.pool, x.rows, x.width, [&](int64_t first, int64_t rows) {
-    rmsnorm_forward(x.view().slice(first, rows), weight.value, eps, y.view().slice(first, rows),
+    rmsnorm_forward(x.view().slice(first, rows), weight.value, weight_offset, eps, y.view().slice(first, rows),
                     rstd ? rstd.data() + first : nullptr);
   });
   if (context.tape) {
-    context.tape->record([context, x, weight, rstd, slot = y.gradient] {
+    context.tape->record([context, x, weight, weight_offset, rstd, slot = y.gradient] {
       if (!slot->buffer) return;
       const ConstRows dy{slot->buffer.data(), x.rows, x.width, x.width};
       GradientSlot unwanted;
       const GradientTarget dx = gradient_target(context.arena, x.gradient ? *x.gradient : unwanted, x.rows, x.width);
       with_partial_sums(context, x.rows, x.width, {weight.gradient}, [&](int64_t first, int64_t rows, float* partial) {
-        rmsnorm_backward(dy.slice(first, rows), x.view().slice(first, rows), weight.value, rstd.data() + first,
-                         dx.rows.slice(first, rows), dx.accumulate, partial);
+        rmsnorm_backward(dy.slice(first, rows), x.view().slice(first, rows), weight.value, weight_offset,
+                         rstd.data() + first, dx.rows.slice(first, rows), dx.accumulate, partial);
       });
       slot->buffer.reset();
     });
@@ -62,7 +62,7 @@ Var rms_norm(const OpContext& context, const Var& x, const Param& weight, float 
 }
 
 Var layer_norm(const OpContext& context, const Var& x, const Param& weight, const Param& bias, float eps) {
-  TRANSEPT_CHECK(weight.out == x.width && (!bias || bias.out == x.width));
+  TRANSEPT_CHECK((!weight || weight.out == x.width) && (!bias || bias.out == x.width));
   const Var y = context.make(x.rows, x.width);
   const Buffer statistics = context.tape ? Buffer(context.arena, 2 * x.rows) : Buffer();
   float* mean = statistics ? statistics.data() : nullptr;

@@ -7,41 +7,65 @@
 namespace transept {
 namespace {
 
-enum class Kind { kRms, kLayer, kLayerWithoutBias };
-constexpr Kind kKinds[] = {Kind::kRms, Kind::kLayer, Kind::kLayerWithoutBias};
+struct Kind {
+  bool rms, weighted = true;
+  float offset = 0;
+  bool bias = false;
+  const char* name;
+};
+constexpr Kind kKinds[] = {
+    {.rms = true, .name = "RMSNorm"},
+    {.rms = true, .offset = 1, .name = "RMSNorm, unit offset"},
+    {.rms = true, .weighted = false, .name = "RMSNorm without a weight"},
+    {.rms = false, .bias = true, .name = "LayerNorm"},
+    {.rms = false, .name = "LayerNorm without a bias"},
+    {.rms = false, .weighted = false, .name = "LayerNorm without parameters"},
+    {.rms = false, .weighted = false, .bias = true, .name = "LayerNorm without a weight"},
+};
 constexpr float kEps = 0.1f;  // large enough that its place in the formula matters
 
-OpCase norm_case(Kind kind, int64_t rows, int64_t width) {
+// What the reference takes for the weight.
+Doubles factors(const Kind& kind, const Values& v, int64_t width) {
+  Doubles f(static_cast<size_t>(width), 1.0);
+  if (!kind.weighted) return f;
+  for (size_t i = 0; i < f.size(); ++i) f[i] = static_cast<double>(kind.offset) + v.params[0][i];
+  return f;
+}
+
+OpCase norm_case(const Kind& kind, int64_t rows, int64_t width) {
   OpCase c;
-  c.name =
-      "kind " + std::to_string(static_cast<int>(kind)) + ", " + std::to_string(rows) + " x " + std::to_string(width);
+  c.name = kind.name + std::string(", ") + std::to_string(rows) + " x " + std::to_string(width);
   c.inputs = {{rows, width, 1.5f, 0.5f}};
-  c.params = {{width, 1, 0.3f, 1.f}};
-  if (kind == Kind::kLayer) c.params.push_back({width, 1});
+  if (kind.weighted) c.params.push_back({width, 1, 0.3f, 1.f});
+  if (kind.bias) c.params.push_back({width, 1});
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
-    if (kind == Kind::kRms) return rms_norm(context, inputs[0], params[0], kEps);
-    return layer_norm(context, inputs[0], params[0], kind == Kind::kLayer ? params[1] : Param{}, kEps);
+    const Param weight = kind.weighted ? params.front() : Param{}, bias = kind.bias ? params.back() : Param{};
+    return kind.rms ? rms_norm(context, inputs[0], weight, kind.offset, kEps)
+                    : layer_norm(context, inputs[0], weight, bias, kEps);
   };
   c.forward = [=](const Values& v) {
-    if (kind == Kind::kRms) return ref::rmsnorm(v.inputs[0], v.params[0], kEps);
-    return ref::layernorm(v.inputs[0], v.params[0], kind == Kind::kLayer ? v.params[1] : Doubles{}, kEps);
+    const Doubles weight = factors(kind, v, width);
+    if (kind.rms) return ref::rmsnorm(v.inputs[0], weight, kEps);
+    return ref::layernorm(v.inputs[0], weight, kind.bias ? v.params.back() : Doubles{}, kEps);
   };
   c.backward = [=](const Values& v, const Doubles& dy) {
-    const ref::NormGradient g = kind == Kind::kRms ? ref::rmsnorm_backward(dy, v.inputs[0], v.params[0], kEps)
-                                                   : ref::layernorm_backward(dy, v.inputs[0], v.params[0], kEps);
-    Values gradient{{g.dx}, {g.dweight}};
-    if (kind == Kind::kLayer) gradient.params.push_back(g.dbias);
+    const Doubles weight = factors(kind, v, width);
+    const ref::NormGradient g = kind.rms ? ref::rmsnorm_backward(dy, v.inputs[0], weight, kEps)
+                                         : ref::layernorm_backward(dy, v.inputs[0], weight, kEps);
+    Values gradient{{g.dx}, {}};
+    if (kind.weighted) gradient.params.push_back(g.dweight);
+    if (kind.bias) gradient.params.push_back(g.dbias);
     return gradient;
   };
   return c;
 }
 
 TEST(Norm, ReferenceGradientsMatchCentralDifferences) {
-  for (const Kind kind : kKinds) EXPECT_TRUE(reference_gradients_match(norm_case(kind, 3, 7)));
+  for (const Kind& kind : kKinds) EXPECT_TRUE(reference_gradients_match(norm_case(kind, 3, 7)));
 }
 
 TEST(Norm, EqualsTheReference) {
-  for (const Kind kind : kKinds) {
+  for (const Kind& kind : kKinds) {
     for (const int64_t rows : {1, 5, 257, 300}) {
       for (const int64_t width : {8, 48, 520, 1030}) check_op(norm_case(kind, rows, width));
     }
@@ -49,7 +73,7 @@ TEST(Norm, EqualsTheReference) {
 }
 
 // More rows than the partial sums of the parameters' gradients have room for at their least size.
-TEST(Norm, EqualsTheReferenceWithManyRows) { check_op(norm_case(Kind::kLayer, 1100, 1030)); }
+TEST(Norm, EqualsTheReferenceWithManyRows) { check_op(norm_case(kKinds[3], 1100, 1030)); }
 
 }  // namespace
 }  // namespace transept

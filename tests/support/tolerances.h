@@ -34,6 +34,10 @@ inline constexpr double kExpUlp = 1.5;
 // just under a power of two.
 inline constexpr double kSigmoidUlp = 3;
 
+// tanh, at most 1: 1.2e-8 for the fraction, half an ULP of its size each for the two sums' last steps, their roundings
+// before, the product and the quotient: 6 units of 2^-24 = 6.0e-8.
+inline constexpr double kTanhAbsolute = 4e-7;
+
 // Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add
 // up to 1/2, their rounding and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
 inline constexpr double kNormalAbsolute = 1.5e-7;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tensor/logit_rows.h"
+
 namespace transept {
 namespace {
 
@@ -100,11 +102,6 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   return peak;
 }
 
-int64_t head_chunk_rows(int64_t vocab_size) {
-  constexpr int64_t kChunkFloats = int64_t{4} << 20;
-  return std::clamp<int64_t>(kChunkFloats / vocab_size, 64, 1024);
-}
-
 int64_t ActivationBytes::total() const {
   return (Count(saved_layers) + std::max((Count(saved_ends) + head_transient).value(), backward_transient)).value();
 }
@@ -139,7 +136,9 @@ ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t co
   Count ends = end_of(spec, rows);
   // The head's own layer: its product, its activation, and the norm's output and statistics.
   if (spec.head_transform) ends += rows * (3 * spec.hidden_size + statistics(spec.final_norm));
-  const Count chunk = Count(std::min(rows.value(), head_chunk_rows(spec.vocab_size))) * spec.vocab_size;
+  // With a soft cap, the logits stay beside their gradient.
+  const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size *
+                      (spec.final_logit_softcap > 0 ? 2 : 1);
   return {.saved_layers = (saved * kFloat).value(),
           .saved_ends = (ends * kFloat).value(),
           .head_transient = ((chunk + rows * spec.hidden_size) * kFloat).value(),

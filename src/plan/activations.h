@@ -38,9 +38,6 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const Token
 // up. `recompute`: its saved set is made again first.
 Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute);
 
-// Rows of logits that the head and the loss make at a time: a chunk holds at most 4 Mi floats, within 64 to 1024 rows.
-int64_t head_chunk_rows(int64_t vocab_size);
-
 // Two moments can be the fullest: the head's, when everything saved stands, and one within the backward pass, when what
 // belongs to the head and to later layers is gone.
 struct ActivationBytes {

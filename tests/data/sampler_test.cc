@@ -280,6 +280,22 @@ TEST_P(CorruptingSampler, BatchesByIndexAndOtherOnesEveryEpoch) {
   }
 }
 
+// A line has no phase: what changes from epoch to epoch is the corruption alone.
+TEST_P(CorruptingSampler, ALineIsCorruptedAnewEveryEpoch) {
+  Ids line(60);
+  for (size_t i = 0; i < line.size(); ++i) line[i] = static_cast<int32_t>(i);
+  line.push_back(257);
+  const Documents documents({line});
+  const Sampler sampler = sampler_of(documents.split(), 64, 1, 1, {.objective = GetParam()});
+  ASSERT_EQ(sampler.units_per_epoch(), 1);
+  std::set<std::pair<Ids, Ids>> seen;
+  for (uint64_t epoch = 0; epoch < 30; ++epoch) {
+    const Batch b = sampler.batch(epoch);
+    seen.insert({b.tokens, b.source_tokens});
+  }
+  EXPECT_EQ(seen.size(), 30u);
+}
+
 // A full window leaves a source of exactly `context` tokens.
 TEST(SpanSampler, WindowsFillTheContext) {
   const Counted stream(250);

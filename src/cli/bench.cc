@@ -220,7 +220,8 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
                      std::function<int()>& selected) {
   struct Options {
     int64_t batch = 1, heads = 8, kv_heads = 0, tokens = 1024, head_dim = 64, window = 0;
-    bool backward = false;
+    double softcap = 0;
+    bool backward = false, bidirectional = false, alibi = false, relative_bias = false;
   };
   auto o = std::make_shared<Options>();
   sub->add_option("--batch", o->batch, "sequences")->capture_default_str();
@@ -228,7 +229,16 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
   sub->add_option("--kv-heads", o->kv_heads, "key and value heads (default: as many as query heads)");
   sub->add_option("--tokens", o->tokens, "tokens of a sequence")->capture_default_str();
   sub->add_option("--head-dim", o->head_dim, "elements of a head")->capture_default_str();
-  sub->add_option("--window", o->window, "keys a query sees; 0: all before it")->capture_default_str();
+  sub->add_option("--window", o->window,
+                  "keys a query sees, itself one of them (bidirectional: on either side); 0: all")
+      ->capture_default_str();
+  sub->add_option("--softcap", o->softcap, "soft cap of the scores; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  sub->add_flag("--bidirectional", o->bidirectional, "keys at later positions are seen too");
+  auto* alibi = sub->add_flag("--alibi", o->alibi, "a constant bias by distance");
+  sub->add_flag("--relative-bias", o->relative_bias, "a learned bias by distance: the backward pass makes its gradient")
+      ->excludes(alibi);
   sub->add_flag("--backward", o->backward, "forward and backward");
   sub->callback([o, &globals, repeats, &selected] {
     selected = [o, &globals, repeats] {
@@ -242,8 +252,21 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
           .check();
       if (o->heads % kv_heads != 0)
         throw InputError("--kv-heads", fmt::format("{} does not divide --heads = {}", kv_heads, o->heads));
-      const AttentionShape shape{o->heads, kv_heads, o->head_dim,
-                                 static_cast<float>(1.0 / std::sqrt(static_cast<double>(o->head_dim))), o->window};
+      AttentionShape shape{.heads = o->heads,
+                           .kv_heads = kv_heads,
+                           .head_dim = o->head_dim,
+                           .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(o->head_dim))),
+                           .causal = !o->bidirectional,
+                           .window = o->window,
+                           .softcap = static_cast<float>(o->softcap)};
+      const bool biased = o->alibi || o->relative_bias;
+      const int64_t distances = biased ? (o->bidirectional ? 2 * o->tokens - 1 : o->tokens) : 0;
+      const Floats bias = random_floats(distances * o->heads, 3), d_bias(o->relative_bias ? bias.size() * o->batch : 0);
+      if (biased) {
+        shape.bias = bias.data();
+        shape.bias_first = o->bidirectional ? 1 - o->tokens : 0;
+        shape.bias_distances = distances;
+      }
       const int64_t q = o->heads * o->head_dim, kv = kv_heads * o->head_dim, width = q + 2 * kv,
                     rows = o->batch * o->tokens;
       const Floats qkv = random_floats(rows * width, 1), d_out = random_floats(rows * q, 2), out(rows * q),
@@ -267,7 +290,8 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
                          q,
                          lse.data() + first * o->heads});
         float* row = dqkv.data() + first * width;
-        gradients.push_back({batch.back(), d_out.data() + first * q, row, row + q, row + q + kv});
+        gradients.push_back({batch.back(), d_out.data() + first * q, row, row + q, row + q + kv,
+                             o->relative_bias ? d_bias.data() + b * bias.size() : nullptr});
       }
       const Floats workspace(pool.threads() * std::max(attention_forward_workspace(shape),
                                                        attention_backward_workspace(shape, o->tokens)));
@@ -278,8 +302,11 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
       // Two products a visible pair forward; five more backward, two and a half times as much (the scores are made
       // again).
       double pairs = 0;
-      for (int64_t i = 0; i < o->tokens; ++i)
-        pairs += static_cast<double>(o->window > 0 ? std::min(i + 1, o->window) : i + 1);
+      const int64_t reach = o->window > 0 ? o->window - 1 : o->tokens;
+      for (int64_t i = 0; i < o->tokens; ++i) {
+        pairs += static_cast<double>(1 + std::min(i, reach));
+        if (o->bidirectional) pairs += static_cast<double>(std::min(o->tokens - 1 - i, reach));
+      }
       const double forward = 4.0 * static_cast<double>(o->batch * q) * pairs;
       print(globals, {{"gflops", forward * (o->backward ? 3.5 : 1.0) / t.median_seconds * 1e-9}}, t, pool.threads());
       return 0;
@@ -344,7 +371,7 @@ void register_bench(Registry& registry) {
   bench_train(add("train", "training steps: tokens a second"), globals, repeats, *selected);
   bench_prefill_decode(add("prefill", "a prompt in one go: tokens a second"), false, globals, repeats, *selected);
   bench_prefill_decode(add("decode", "token by token: tokens a second"), true, globals, repeats, *selected);
-  bench_attention(add("attention", "causal attention; the masked half is not counted"), globals, repeats, *selected);
+  bench_attention(add("attention", "attention; hidden pairs are not counted"), globals, repeats, *selected);
   bench_gemm(add("gemm", "matrix product [M, K] x [K, N]"), globals, repeats, *selected);
   bench_read(add("read", "streaming read of memory"), globals, repeats, *selected);
 }

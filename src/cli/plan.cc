@@ -37,6 +37,9 @@ void register_plan(Registry& registry) {
   sub->add_option("MODEL", o->model, "preset, spec file or model folder (config.json is enough)")->required();
   sub->add_option("--context", o->plan.context, "tokens of a sequence (default: the model's longest)")
       ->check(at_least_one());
+  sub->add_option("--source-context", o->plan.source_context,
+                  "encoder-decoder: tokens of the source (default: as --context)")
+      ->check(at_least_one());
   sub->add_option("--batch", o->plan.batch, "sequences at a time")->capture_default_str()->check(at_least_one());
   sub->add_option("--dtype", o->plan.dtype, "type of the weights when the model is run")->capture_default_str();
   sub->add_option("--kv-dtype", o->plan.kv_dtype, "type of the cache (default: as --dtype)");

@@ -19,7 +19,7 @@ void register_presets(Registry& registry) {
       list.push_back({{"name", name},
                       {"description", spec.description},
                       {"parameters", make_plan(spec, {}).parameters.total},
-                      {"layers", spec.layers.size()},
+                      {"layers", spec.encoder.layers.size() + spec.layers.size()},
                       {"hidden_size", spec.hidden_size},
                       {"vocab_size", spec.vocab_size},
                       {"max_position_embeddings", spec.max_position_embeddings}});
@@ -28,10 +28,10 @@ void register_presets(Registry& registry) {
       print_json(list);
       return 0;
     }
-    fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", "preset", "parameters", "layers", "width", "vocab",
+    fmt::print("{:<18} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", "preset", "parameters", "layers", "width", "vocab",
                "context", "");
     for (const Json& p : list) {
-      fmt::print("{:<16} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", p.at("name").get<std::string>(),
+      fmt::print("{:<18} {:>15} {:>6} {:>6} {:>7} {:>8}  {}\n", p.at("name").get<std::string>(),
                  p.at("parameters").get<int64_t>(), p.at("layers").get<int64_t>(), p.at("hidden_size").get<int64_t>(),
                  p.at("vocab_size").get<int64_t>(), p.at("max_position_embeddings").get<int64_t>(),
                  p.at("description").get<std::string>());

@@ -21,27 +21,31 @@ int64_t capacity(const AttentionSpec& attention, int64_t context) {
 
 }  // namespace
 
-KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context)
+KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context, int64_t source_context)
     : context_(context), layers_(static_cast<int64_t>(spec.layers.size())) {
+  const auto source_rows = [&](const LayerSpec& layer) { return layer.cross_attention ? source_context : 0; };
   // Contexts and widths are bounded each, but not their product.
   double size = 0;
   for (const LayerSpec& layer : spec.layers) {
-    size +=
-        static_cast<double>(record_width(layer.attention)) * static_cast<double>(capacity(layer.attention, context));
+    size += static_cast<double>(record_width(layer.attention)) *
+            (static_cast<double>(capacity(layer.attention, context)) + static_cast<double>(source_rows(layer)));
   }
   if (static_cast<double>(sequences) * size > 0x1p60) {
     throw EnvironmentError("memory", "a cache of this context does not fit", "use a shorter --context");
   }
   int64_t floats = 0;
   for (const LayerSpec& layer : spec.layers)
-    floats += record_width(layer.attention) * capacity(layer.attention, context);
+    floats += record_width(layer.attention) * (capacity(layer.attention, context) + source_rows(layer));
   storage_ = Floats(sequences * floats);
   float* at = storage_.data();
+  const auto add = [&](std::vector<Ring>& rings, int64_t width, int64_t rows) {
+    rings.emplace_back(at, width, rows);
+    at += width * rows;
+  };
   for (int64_t s = 0; s < sequences; ++s) {
     for (const LayerSpec& layer : spec.layers) {
-      const int64_t width = record_width(layer.attention), rows = capacity(layer.attention, context);
-      rings_.emplace_back(at, width, rows);
-      at += width * rows;
+      add(rings_, record_width(layer.attention), capacity(layer.attention, context));
+      add(source_rings_, record_width(layer.attention), source_rows(layer));
     }
   }
 }
@@ -50,8 +54,13 @@ KvView& KvStore::view(int64_t sequence, int64_t layer) {
   return rings_[static_cast<size_t>(sequence * layers_ + layer)];
 }
 
+KvView& KvStore::source_view(int64_t sequence, int64_t layer) {
+  return source_rings_[static_cast<size_t>(sequence * layers_ + layer)];
+}
+
 void KvStore::clear() {
   for (Ring& ring : rings_) ring.clear();
+  for (Ring& ring : source_rings_) ring.clear();
 }
 
 std::span<const RecordChunk> KvStore::Ring::chunks() {

@@ -14,11 +14,13 @@ namespace transept {
 
 class KvStore final : public KvCache {
  public:
-  // Room for `context` positions in each of `sequences` sequences.
-  KvStore(const ArchSpec& spec, int64_t sequences, int64_t context);
+  // Room for `context` positions in each of `sequences` sequences and, with cross-attention, for `source_context`
+  // records of its source.
+  KvStore(const ArchSpec& spec, int64_t sequences, int64_t context, int64_t source_context = 0);
 
   KvView& view(int64_t sequence, int64_t layer) override;
-  int64_t context() const { return context_; }
+  KvView& source_view(int64_t sequence, int64_t layer) override;
+  int64_t context() const override { return context_; }
   int64_t bytes() const { return storage_.size() * static_cast<int64_t>(sizeof(float)); }
   // Forgets all records.
   void clear();
@@ -40,7 +42,7 @@ class KvStore final : public KvCache {
 
   int64_t context_, layers_;
   Floats storage_;
-  std::vector<Ring> rings_;  // [sequence][layer]
+  std::vector<Ring> rings_, source_rings_;  // [sequence][layer]
 };
 
 }  // namespace transept

@@ -28,6 +28,34 @@ struct Relu {
   }
 };
 
+// max(x, 0)^2 (arXiv:2109.08668 section 3).
+struct ReluSquared {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    const V positive = Relu::Value(d, x);
+    return hn::Mul(positive, positive);
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V positive = Relu::Value(d, x);
+    slope = hn::Add(positive, positive);
+    return hn::Mul(positive, positive);
+  }
+};
+
+struct Logistic {
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    return Sigmoid(d, x);
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V s = Sigmoid(d, x);
+    slope = hn::NegMulAdd(s, s, s);
+    return s;
+  }
+};
+
 struct Silu {
   template <class D, class V = hn::VFromD<D>>
   static HWY_INLINE V Value(D d, V x) {
@@ -141,56 +169,39 @@ void GatedBackwardOf(ConstRows gates, ConstRows ups, ConstRows dy, Rows d_gates,
   }
 }
 
-void ActivationForward(ActivationKind kind, ConstRows x, Rows y) {
+// body(Act{}) with the struct of that kind.
+template <class F>
+void WithKind(ActivationKind kind, const F& body) {
   switch (kind) {
     case ActivationKind::kRelu:
-      return Forward<Relu>(x, y);
+      return body(Relu());
+    case ActivationKind::kReluSquared:
+      return body(ReluSquared());
     case ActivationKind::kGelu:
-      return Forward<Gelu>(x, y);
+      return body(Gelu());
     case ActivationKind::kGeluTanh:
-      return Forward<GeluTanh>(x, y);
+      return body(GeluTanh());
     case ActivationKind::kSilu:
-      return Forward<Silu>(x, y);
+      return body(Silu());
+    case ActivationKind::kSigmoid:
+      return body(Logistic());
   }
+}
+
+void ActivationForward(ActivationKind kind, ConstRows x, Rows y) {
+  WithKind(kind, [&]<class Act>(Act) { Forward<Act>(x, y); });
 }
 
 void ActivationBackward(ActivationKind kind, ConstRows x, ConstRows dy, Rows dx, Rows y) {
-  switch (kind) {
-    case ActivationKind::kRelu:
-      return Backward<Relu>(x, dy, dx, y);
-    case ActivationKind::kGelu:
-      return Backward<Gelu>(x, dy, dx, y);
-    case ActivationKind::kGeluTanh:
-      return Backward<GeluTanh>(x, dy, dx, y);
-    case ActivationKind::kSilu:
-      return Backward<Silu>(x, dy, dx, y);
-  }
+  WithKind(kind, [&]<class Act>(Act) { Backward<Act>(x, dy, dx, y); });
 }
 
 void GatedForward(ActivationKind kind, ConstRows gate, ConstRows up, Rows y) {
-  switch (kind) {
-    case ActivationKind::kRelu:
-      return GatedForwardOf<Relu>(gate, up, y);
-    case ActivationKind::kGelu:
-      return GatedForwardOf<Gelu>(gate, up, y);
-    case ActivationKind::kGeluTanh:
-      return GatedForwardOf<GeluTanh>(gate, up, y);
-    case ActivationKind::kSilu:
-      return GatedForwardOf<Silu>(gate, up, y);
-  }
+  WithKind(kind, [&]<class Act>(Act) { GatedForwardOf<Act>(gate, up, y); });
 }
 
 void GatedBackward(ActivationKind kind, ConstRows gate, ConstRows up, ConstRows dy, Rows d_gate, Rows d_up, Rows y) {
-  switch (kind) {
-    case ActivationKind::kRelu:
-      return GatedBackwardOf<Relu>(gate, up, dy, d_gate, d_up, y);
-    case ActivationKind::kGelu:
-      return GatedBackwardOf<Gelu>(gate, up, dy, d_gate, d_up, y);
-    case ActivationKind::kGeluTanh:
-      return GatedBackwardOf<GeluTanh>(gate, up, dy, d_gate, d_up, y);
-    case ActivationKind::kSilu:
-      return GatedBackwardOf<Silu>(gate, up, dy, d_gate, d_up, y);
-  }
+  WithKind(kind, [&]<class Act>(Act) { GatedBackwardOf<Act>(gate, up, dy, d_gate, d_up, y); });
 }
 
 }  // namespace HWY_NAMESPACE

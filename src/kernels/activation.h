@@ -1,13 +1,13 @@
-// Activations of the feed-forward layers and their gated forms (arXiv:1606.08415, arXiv:2002.05202), with their
-// gradients. One call runs on one thread. The kinds are those of the spec's table, restated here because kernels know
-// no spec.
+// Activations of the feed-forward layers and their gated forms (arXiv:1606.08415, arXiv:2002.05202; ReLU squared,
+// arXiv:2109.08668), with their gradients. One call runs on one thread. The kinds are those of the spec's table,
+// restated here because kernels know no spec.
 #pragma once
 
 #include "tensor/rows.h"
 
 namespace transept {
 
-enum class ActivationKind { kRelu, kGelu, kGeluTanh, kSilu };
+enum class ActivationKind { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kSigmoid };
 
 // y = act(x). y may be x.
 void activation_forward(ActivationKind kind, ConstRows x, Rows y);

@@ -25,6 +25,10 @@ double activation(ActivationKind kind, double x) {
       return 0.5 * x * (1 + std::tanh(cubic(x)));
     case ActivationKind::kSilu:
       return x * logistic(x);
+    case ActivationKind::kReluSquared:
+      return x > 0 ? x * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x);
   }
   TRANSEPT_CHECK(false);
 }
@@ -46,6 +50,10 @@ double activation_slope(ActivationKind kind, double x) {
       const double s = logistic(x);
       return s + x * s * (1 - s);
     }
+    case ActivationKind::kReluSquared:
+      return x > 0 ? 2 * x : 0;
+    case ActivationKind::kSigmoid:
+      return logistic(x) * logistic(-x);
   }
   TRANSEPT_CHECK(false);
 }

@@ -15,6 +15,12 @@
 //   lse = m + log l.
 // Backward, with D = rowsum(dO * O):
 //   P = exp(S - lse),  dV += P^T dO,  dS = P * (dO V^T - D),  dQ = scale dS K,  dK += scale dS^T Q.
+// With sinks, m starts at the sink and l at 1, and dsink = -sum exp(sink - lse) D. With a cap, S = cap T and
+// T = tanh(scale Q K^T / cap), hence dS, which is the gradient of the bias too, becomes dS * (1 - T^2).
+//
+// Bias by distance. Entry (distance, head of the group) of a KV head's table stands at distance * group + head: columns
+// being query rows times heads, neighbours of one key read neighbours of the table, and the next key reads `group`
+// before that. So a bias is one vector load and add a vector of scores, and its gradient the sum of dS along diagonals.
 #include "kernels/attention.h"
 
 #include <algorithm>
@@ -96,6 +102,35 @@ void transpose_out(const float* HWY_RESTRICT t, int64_t ld, const float* factors
   }
 }
 
+// Scores of a tile as the options make them: cap > 0: s holds the arguments of tanh; bias: key j of column c at
+// bias[c - j * group].
+template <bool kCap, bool kBias>
+void adjust_tile(float* HWY_RESTRICT s, int64_t ld, int64_t keys, int64_t columns, float cap, const float* bias,
+                 int64_t group) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto caps = hn::Set(d, cap);
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int64_t c = 0; c < columns; c += lanes) {
+      auto x = hn::LoadU(d, s + j * ld + c);
+      if constexpr (kCap) x = hn::Mul(caps, Tanh(d, x));
+      if constexpr (kBias) x = hn::Add(x, hn::LoadU(d, bias + c - j * group));
+      hn::StoreU(x, d, s + j * ld + c);
+    }
+  }
+}
+
+void adjust_scores(float* HWY_RESTRICT s, int64_t ld, int64_t keys, int64_t columns, float cap, const float* bias,
+                   int64_t group) {
+  if (cap > 0 && bias) {
+    adjust_tile<true, true>(s, ld, keys, columns, cap, bias, group);
+  } else if (cap > 0) {
+    adjust_tile<true, false>(s, ld, keys, columns, cap, bias, group);
+  } else if (bias) {
+    adjust_tile<false, true>(s, ld, keys, columns, cap, bias, group);
+  }
+}
+
 // One step of the online softmax on S^T[keys, columns]: scores become probabilities relative to the new running
 // maximum, and what was summed before is brought to it. A vector of columns goes through all keys twice; its 256 lines
 // stay in the first-level cache in between.
@@ -169,18 +204,94 @@ void softmax_row_step(float* HWY_RESTRICT s, int64_t keys, float* max, float* su
   for (int64_t i = 0; i < width; ++i) o[i] *= correction;
 }
 
-// S^T becomes P^T = exp(S^T - lse), dP^T becomes dS^T = P^T * (dP^T - delta).
-void gradient_step(float* HWY_RESTRICT s, float* HWY_RESTRICT dp, int64_t ld, int64_t keys, int64_t columns,
-                   const float* HWY_RESTRICT lse, const float* HWY_RESTRICT delta) {
+// S^T, before cap and bias, becomes P^T = exp(S^T - lse), and dP^T becomes dS^T: the gradient of the scores before the
+// cap, or, where `slopes` is given, after it, with the derivative of the cap left in `slopes`.
+template <bool kCap, bool kBias>
+void gradient_tile(float* HWY_RESTRICT s, float* HWY_RESTRICT dp, int64_t ld, int64_t keys, int64_t columns,
+                   const float* HWY_RESTRICT lse, const float* HWY_RESTRICT delta, float cap, const float* bias,
+                   int64_t group, float* HWY_RESTRICT slopes) {
   const D16 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto caps = hn::Set(d, cap), one = hn::Set(d, 1.0f);
   for (int64_t j = 0; j < keys; ++j) {
     for (int64_t c = 0; c < columns; c += lanes) {
       float *s_at = s + j * ld + c, *dp_at = dp + j * ld + c;
-      const auto p = Exp(d, hn::Sub(hn::LoadU(d, s_at), hn::LoadU(d, lse + c)));
+      auto x = hn::LoadU(d, s_at), slope = one;
+      if constexpr (kCap) {
+        const auto t = Tanh(d, x);
+        slope = hn::NegMulAdd(t, t, one);
+        x = hn::Mul(caps, t);
+      }
+      if constexpr (kBias) x = hn::Add(x, hn::LoadU(d, bias + c - j * group));
+      const auto p = Exp(d, hn::Sub(x, hn::LoadU(d, lse + c)));
       hn::StoreU(p, d, s_at);
-      hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), hn::LoadU(d, delta + c))), d, dp_at);
+      auto ds = hn::Mul(p, hn::Sub(hn::LoadU(d, dp_at), hn::LoadU(d, delta + c)));
+      if constexpr (kCap) {
+        if (slopes) {
+          hn::StoreU(slope, d, slopes + j * ld + c);
+        } else {
+          ds = hn::Mul(ds, slope);
+        }
+      }
+      hn::StoreU(ds, d, dp_at);
     }
+  }
+}
+
+void gradient_step(float* HWY_RESTRICT s, float* HWY_RESTRICT dp, int64_t ld, int64_t keys, int64_t columns,
+                   const float* HWY_RESTRICT lse, const float* HWY_RESTRICT delta, float cap, const float* bias,
+                   int64_t group, float* HWY_RESTRICT slopes) {
+  if (cap > 0 && bias) {
+    gradient_tile<true, true>(s, dp, ld, keys, columns, lse, delta, cap, bias, group, slopes);
+  } else if (cap > 0) {
+    gradient_tile<true, false>(s, dp, ld, keys, columns, lse, delta, cap, bias, group, slopes);
+  } else if (bias) {
+    gradient_tile<false, true>(s, dp, ld, keys, columns, lse, delta, cap, bias, group, slopes);
+  } else {
+    gradient_tile<false, false>(s, dp, ld, keys, columns, lse, delta, cap, bias, group, slopes);
+  }
+}
+
+void multiply_tile(float* HWY_RESTRICT x, const float* HWY_RESTRICT factors, int64_t ld, int64_t rows,
+                   int64_t columns) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t j = 0; j < rows; ++j) {
+    for (int64_t c = 0; c < columns; c += lanes) {
+      float* at = x + j * ld + c;
+      hn::StoreU(hn::Mul(hn::LoadU(d, at), hn::LoadU(d, factors + j * ld + c)), d, at);
+    }
+  }
+}
+
+// sums[c - j * group] += ds[j, c]; entries outside [low, high) of `sums` do not exist, and what would go there is 0.
+// 16 columns on either side of the tile are 0. A vector of sums gathers its diagonal in registers: adding row by row
+// would read what the row before has just written, at another alignment.
+void add_diagonals(const float* HWY_RESTRICT ds, int64_t ld, int64_t keys, int64_t columns, int64_t group,
+                   float* HWY_RESTRICT sums, int64_t low, int64_t high) {
+  const D16 d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), step = ld + group;
+  for (int64_t e = -(keys - 1) * group; e < columns; e += lanes) {
+    // Keys at which these entries meet the tile: -lanes < e + j * group < columns.
+    int64_t j = std::max<int64_t>(0, (group - lanes - e) / group);
+    const int64_t stop = std::min(keys, (columns - e + group - 1) / group);
+    const float* at = ds + e + j * step;
+    auto sum0 = hn::Zero(d), sum1 = hn::Zero(d), sum2 = hn::Zero(d), sum3 = hn::Zero(d);
+    for (; j + 4 <= stop; j += 4, at += 4 * step) {
+      sum0 = hn::Add(sum0, hn::LoadU(d, at));
+      sum1 = hn::Add(sum1, hn::LoadU(d, at + step));
+      sum2 = hn::Add(sum2, hn::LoadU(d, at + 2 * step));
+      sum3 = hn::Add(sum3, hn::LoadU(d, at + 3 * step));
+    }
+    for (; j < stop; ++j, at += step) sum0 = hn::Add(sum0, hn::LoadU(d, at));
+    const auto sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+    if (e >= low && e + lanes <= high) {
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + e), sum), d, sums + e);
+      continue;
+    }
+    HWY_ALIGN float single[16];
+    hn::StoreU(sum, d, single);
+    for (int64_t i = std::max<int64_t>(0, low - e); i < std::min(lanes, high - e); ++i) sums[e + i] += single[i];
   }
 }
 
@@ -206,9 +317,12 @@ namespace transept {
 namespace {
 HWY_EXPORT(transpose_in);
 HWY_EXPORT(transpose_out);
+HWY_EXPORT(adjust_scores);
 HWY_EXPORT(softmax_step);
 HWY_EXPORT(softmax_row_step);
 HWY_EXPORT(gradient_step);
+HWY_EXPORT(multiply_tile);
+HWY_EXPORT(add_diagonals);
 HWY_EXPORT(row_dots);
 
 // Block sizes, measured on one core of a Zen 5 server whose products alone ran at 245 GFLOP/s: GFLOP/s forward and
@@ -236,10 +350,26 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+int64_t group_of(const AttentionShape& shape) { return shape.heads / shape.kv_heads; }
+// On the scores before tanh, which wants them divided by the cap.
+float query_factor(const AttentionShape& shape) {
+  return shape.softcap > 0 ? shape.scale / shape.softcap : shape.scale;
+}
+
+// A query at position i sees keys at positions in [i - before, i + after].
+struct Sight {
+  int64_t before, after;
+  explicit Sight(const AttentionShape& shape) {
+    constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
+    before = shape.window > 0 ? std::min(shape.window - 1, kFar) : kFar;
+    after = shape.causal ? 0 : before;
+  }
+};
+
 // The cut of one sequence's columns into blocks depends on its size alone.
 struct Blocks {
   int64_t columns, size, count;
-  Blocks(const AttentionShape& shape, int64_t rows) : columns(rows * (shape.heads / shape.kv_heads)) {
+  Blocks(const AttentionShape& shape, int64_t rows) : columns(rows * group_of(shape)) {
     count = ceil_div(columns, kColumns);
     size = count > 0 ? round_up(ceil_div(columns, count), 16) : 16;
     count = ceil_div(columns, size);
@@ -252,7 +382,7 @@ struct QueryBlock {
   const AttentionSequence* sequence;
   int64_t kv_head, first, count;
 
-  int64_t group() const { return shape->heads / shape->kv_heads; }
+  int64_t group() const { return group_of(*shape); }
   int64_t padded() const { return round_up(count, 16); }
   int64_t row(int64_t column) const { return (first + column) / group(); }
   int64_t head(int64_t column) const { return kv_head * group() + (first + column) % group(); }
@@ -277,24 +407,23 @@ struct KeyBlock {
 };
 
 // Cuts the keys that a block of queries sees into blocks: long ones where every query sees every key, short ones at the
-// diagonal and at the far end of the window, so that little is computed in vain.
+// diagonal and at the ends of the window, so that little is computed in vain.
 template <class F>
 void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_border, const F& body) {
   const AttentionSequence& s = *queries.sequence;
-  const int64_t window = queries.shape->window;
+  const Sight sight(*queries.shape);
   const int64_t first = s.first_position + queries.row(0), last = s.first_position + queries.row(queries.count - 1);
   for (const KvChunk& chunk : s.keys) {
     const int64_t chunk_end = chunk.first_position + chunk.rows;
-    const int64_t begin = window > 0 ? std::max(chunk.first_position, first - window + 1) : chunk.first_position;
-    const int64_t end = std::min(chunk_end, last + 1);
-    const int64_t all_begin = window > 0 ? std::max(begin, last - window + 1) : begin,
-                  all_end = std::min(end, first + 1);
+    const int64_t begin = std::max(chunk.first_position, first - sight.before),
+                  end = std::min(chunk_end, last + sight.after + 1);
+    const int64_t all_begin = std::max(begin, last - sight.before), all_end = std::min(end, first + sight.after + 1);
     for (int64_t k = begin; k < end;) {
       const bool border = k < all_begin || k >= all_end;
       const int64_t stop = !border ? all_end : k < all_begin && all_begin < all_end ? all_begin : end;
       const int64_t keys = ceil_div(stop - k, ceil_div(stop - k, border ? longest_border : longest));
-      const int64_t from = queries.column_at(k) / 16 * 16;
-      const int64_t to = window > 0 ? round_up(queries.column_at(k + keys - 1 + window), 16) : queries.padded();
+      const int64_t from = queries.column_at(k - sight.after) / 16 * 16,
+                    to = round_up(queries.column_at(k + keys + sight.before), 16);
       const int64_t row = k - chunk.first_position,
                     offset = row * chunk.stride + queries.kv_head * queries.shape->head_dim;
       if (from < to) body(KeyBlock{chunk.k + offset, chunk.v + offset, chunk.stride, row, keys, k, from, to, border});
@@ -303,23 +432,58 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
   }
 }
 
-// Scores that no query may see become -inf. s: the block's S^T, column 0 being block.begin.
-void mask_tile(const QueryBlock& queries, const KeyBlock& block, float* s, int64_t ld) {
-  const int64_t window = queries.shape->window;
+// Elements of hidden pairs become `value`. s: the block's tile, column 0 being block.begin.
+void mask_tile(const QueryBlock& queries, const KeyBlock& block, float value, float* s, int64_t ld) {
+  const Sight sight(*queries.shape);
+  const int64_t columns = block.end - block.begin;
   for (int64_t j = 0; j < block.keys; ++j) {
     float* row = s + j * ld;
     const int64_t position = block.position + j;
-    const int64_t from = queries.column_at(position),
-                  to = window > 0 ? queries.column_at(position + window) : queries.count;
-    std::fill(row, row + std::clamp<int64_t>(from - block.begin, 0, block.end - block.begin), -kInfinity);
-    std::fill(row + std::clamp<int64_t>(to - block.begin, 0, block.end - block.begin), row + block.end - block.begin,
-              -kInfinity);
+    const int64_t from = queries.column_at(position - sight.after), to = queries.column_at(position + sight.before + 1);
+    std::fill(row, row + std::clamp<int64_t>(from - block.begin, 0, columns), value);
+    std::fill(row + std::clamp<int64_t>(to - block.begin, 0, columns), row + columns, value);
   }
+}
+
+// Where a KV head's table has the bias of the block's first key and first column.
+int64_t bias_origin(const QueryBlock& queries, const KeyBlock& b) {
+  return (queries.sequence->first_position - b.position - queries.shape->bias_first) * queries.group() + queries.first +
+         b.begin;
+}
+
+int64_t bias_table_size(const AttentionShape& shape) { return shape.bias_distances * group_of(shape); }
+
+// Floats of the longest part of a table that a block reads.
+int64_t bias_segment_size(const AttentionShape& shape) { return shape.bias ? kKeys * group_of(shape) + kColumns : 0; }
+
+// The bias of a block's first key and first column, with those of all pairs of the block around it. Padding and hidden
+// pairs may lie outside the table: then the part that is read is copied to `segment`, with zeros for them.
+const float* bias_of(const QueryBlock& queries, const KeyBlock& b, float* segment) {
+  const AttentionShape& shape = *queries.shape;
+  if (!shape.bias) return nullptr;
+  const int64_t size = bias_table_size(shape), origin = bias_origin(queries, b);
+  const float* const table = shape.bias + queries.kv_head * size;
+  const int64_t low = origin - (b.keys - 1) * queries.group(), high = origin + b.end - b.begin;
+  if (low >= 0 && high <= size) return table + origin;
+  std::fill_n(segment, high - low, 0.f);
+  const int64_t from = std::clamp<int64_t>(0, low, high), to = std::clamp(size, low, high);
+  std::copy(table + from, table + std::max(from, to), segment + from - low);
+  return segment + origin - low;
 }
 
 void zero_padding(float* t, int64_t rows, const QueryBlock& queries) {
   for (int64_t d = 0; d < rows; ++d)
     std::fill(t + d * kLeading + queries.count, t + d * kLeading + queries.padded(), 0.f);
+}
+
+// Before any key: nothing, or the sink. A sink of -inf is as good as the lowest float.
+void start_rows(const QueryBlock& queries, float* maxima, float* sums) {
+  const float lowest = std::numeric_limits<float>::lowest();
+  const float* const sinks = queries.shape->sinks;
+  for (int64_t c = 0; c < queries.count; ++c) {
+    maxima[c] = sinks ? std::max(sinks[queries.head(c)], lowest) : lowest;
+    sums[c] = sinks ? 1.f : 0.f;
+  }
 }
 
 // Turns sums of exponentials into factors of the output, and stores lse.
@@ -342,20 +506,24 @@ void forward_block(const QueryBlock& queries, float* workspace) {
   float* const s = o_t + width * kLeading;    // [keys, columns]
   float* const maxima = s + kKeys * kLeading;
   float* const sums = maxima + kLeading;
+  float* const segment = sums + kLeading;  // bias_segment_size
 
   std::array<const float*, kColumns> q_rows;
   queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
-  HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, queries.shape->scale, q_t, kLeading);
+  HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, query_factor(*queries.shape), q_t, kLeading);
   zero_padding(q_t, width, queries);
   for (int64_t d = 0; d < width; ++d) std::fill_n(o_t + d * kLeading, padded, 0.f);
-  std::fill_n(maxima, padded, std::numeric_limits<float>::lowest());
-  std::fill_n(sums, padded, 0.f);
+  start_rows(queries, maxima, sums);
+  std::fill(maxima + queries.count, maxima + padded, 0.f);
+  std::fill(sums + queries.count, sums + padded, 0.f);
 
   for_key_blocks(queries, kKeys, kBorderKeys, [&](const KeyBlock& b) {
     const int64_t columns = b.end - b.begin;
     gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
               kLeading);
-    if (b.border) mask_tile(queries, b, s, kLeading);
+    HWY_DYNAMIC_DISPATCH(adjust_scores)
+    (s, kLeading, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
+    if (b.border) mask_tile(queries, b, -kInfinity, s, kLeading);
     HWY_DYNAMIC_DISPATCH(softmax_step)(s, kLeading, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin,
                                        width);
     gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.v, b.stride, s, kLeading, 1, o_t + b.begin,
@@ -371,18 +539,20 @@ void forward_block(const QueryBlock& queries, float* workspace) {
 // Few columns (decoding): a row of scores a query, and products that are matrix by vector, or nearly.
 void forward_few(const QueryBlock& queries, float* workspace) {
   const AttentionSequence& sequence = *queries.sequence;
-  const int64_t width = queries.shape->head_dim, count = queries.count, window = queries.shape->window;
+  const AttentionShape& shape = *queries.shape;
+  const int64_t width = shape.head_dim, count = queries.count, group = queries.group();
+  const Sight sight(shape);
+  const float factor = query_factor(shape);
   float* const q = workspace;                // [columns, width]
   float* const o = q + kFewColumns * width;  // [columns, width]
   float* const s = o + kFewColumns * width;  // [columns, keys]
   std::array<float, kFewColumns> maxima, sums;
-  maxima.fill(std::numeric_limits<float>::lowest());
-  sums.fill(0);
+  start_rows(queries, maxima.data(), sums.data());
 
   std::array<const float*, kFewColumns> q_rows;
   queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
   for (int64_t c = 0; c < count; ++c) {
-    for (int64_t d = 0; d < width; ++d) q[c * width + d] = queries.shape->scale * q_rows[c][d];
+    for (int64_t d = 0; d < width; ++d) q[c * width + d] = factor * q_rows[c][d];
   }
   std::fill_n(o, count * width, 0.f);
 
@@ -392,8 +562,14 @@ void forward_few(const QueryBlock& queries, float* workspace) {
     for (int64_t c = 0; c < count; ++c) {
       float* const row = s + c * ld;
       const int64_t position = sequence.first_position + queries.row(c);
-      const int64_t to = std::clamp<int64_t>(position + 1 - b.position, 0, b.keys);
-      const int64_t from = window > 0 ? std::clamp<int64_t>(position - window + 1 - b.position, 0, to) : 0;
+      const int64_t to = std::clamp<int64_t>(position + sight.after + 1 - b.position, 0, b.keys),
+                    from = std::clamp<int64_t>(position - sight.before - b.position, 0, to);
+      HWY_DYNAMIC_DISPATCH(adjust_scores)(row, ld, 1, ld, shape.softcap, nullptr, group);
+      if (shape.bias) {
+        const float* const table = shape.bias + queries.kv_head * bias_table_size(shape);
+        const int64_t first = (position - b.position - shape.bias_first) * group + (queries.first + c) % group;
+        for (int64_t j = from; j < to; ++j) row[j] += table[first - j * group];
+      }
       std::fill(row, row + from, -kInfinity);
       std::fill(row + to, row + ld, -kInfinity);
       HWY_DYNAMIC_DISPATCH(softmax_row_step)(row, ld, &maxima[c], &sums[c], o + c * width, width);
@@ -409,23 +585,35 @@ void forward_few(const QueryBlock& queries, float* workspace) {
   }
 }
 
-// All columns of one KV head of one sequence, so that dK and dV have one writer.
+// Where bias and cap both are, the bias wants dS before the cap's derivative and the products want it after.
+int64_t slopes_size(const AttentionShape& shape) { return shape.bias && shape.softcap > 0 ? kKeys * kLeading : 0; }
+
+// All columns of one KV head of one sequence, so that dK, dV and the gradient of the bias have one writer.
 void backward_unit(const AttentionShape& shape, const AttentionGradient& gradient, int64_t kv_head, float* workspace) {
   const AttentionSequence& sequence = gradient.forward;
   const KvChunk& chunk = sequence.keys[0];
-  const int64_t width = shape.head_dim;
+  const int64_t width = shape.head_dim, group = group_of(shape);
   float* const q_t = workspace;                 // [width, columns], scaled
   float* const do_t = q_t + width * kLeading;   // [width, columns]
   float* const dq_t = do_t + width * kLeading;  // [width, columns], without the scale
   float* const q = dq_t + width * kLeading;     // [columns, width]
   float* const d_out = q + kColumns * width;    // [columns, width]
   float* const s = d_out + kColumns * width;    // [keys, columns]
-  float* const dp = s + kKeys * kLeading;       // [keys, columns]
+  float* const dp = s + kKeys * kLeading + 16;  // [keys, columns], with zeros on all sides for add_diagonals
   float* const lse = dp + kKeys * kLeading;
   float* const delta = lse + kLeading;
   float* const scales = delta + kLeading;
-  float* const dk = scales + kLeading;        // [rows, width], without the scale
-  float* const dv = dk + chunk.rows * width;  // [rows, width]
+  float* const segment = scales + kLeading;                       // bias_segment_size
+  float* const slopes_tile = segment + bias_segment_size(shape);  // [keys, columns], slopes_size
+  float* const dk = slopes_tile + slopes_size(shape);             // [rows, width], without the scale
+  float* const dv = dk + chunk.rows * width;                      // [rows, width]
+  float* const d_bias = gradient.d_bias ? gradient.d_bias + kv_head * bias_table_size(shape) : nullptr;
+  float* const slopes = d_bias && shape.softcap > 0 ? slopes_tile : nullptr;
+  if (d_bias) {
+    std::fill_n(d_bias, bias_table_size(shape), 0.f);
+    std::fill_n(dp - 16, 16 + kKeys * kLeading, 0.f);
+  }
+  if (gradient.d_sinks) std::fill_n(gradient.d_sinks + kv_head * group, group, 0.f);
   std::fill_n(dk, 2 * chunk.rows * width, 0.f);
   std::fill_n(scales, kColumns, shape.scale);
 
@@ -439,7 +627,7 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
     queries.addresses<const float>(sequence.out, sequence.out_stride, out_rows.data());
     queries.addresses(gradient.d_out, sequence.out_stride, do_rows.data());
     queries.addresses(gradient.dq, sequence.q_stride, dq_rows.data());
-    HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, shape.scale, q_t, kLeading);
+    HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, query_factor(shape), q_t, kLeading);
     HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, width, 1, do_t, kLeading);
     HWY_DYNAMIC_DISPATCH(row_dots)(out_rows.data(), do_rows.data(), count, width, delta);
     zero_padding(q_t, width, queries);
@@ -449,6 +637,10 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
       std::copy_n(do_rows[c], width, d_out + c * width);
       const float value = sequence.lse[queries.row(c) * shape.heads + queries.head(c)];
       lse[c] = value == -kInfinity ? kInfinity : value;  // no key seen: exp(s - inf) = 0 everywhere
+      if (gradient.d_sinks) {
+        const int64_t head = queries.head(c);
+        gradient.d_sinks[head] -= std::exp(shape.sinks[head] - lse[c]) * delta[c];
+      }
     }
     std::fill(q + count * width, q + padded * width, 0.f);
     std::fill(d_out + count * width, d_out + padded * width, 0.f);
@@ -460,10 +652,22 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
       const int64_t columns = b.end - b.begin;
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
                 kLeading);
-      if (b.border) mask_tile(queries, b, s, kLeading);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.v, b.stride, do_t + b.begin, kLeading, 0,
                 dp, kLeading);
-      HWY_DYNAMIC_DISPATCH(gradient_step)(s, dp, kLeading, b.keys, columns, lse + b.begin, delta + b.begin);
+      HWY_DYNAMIC_DISPATCH(gradient_step)
+      (s, dp, kLeading, b.keys, columns, lse + b.begin, delta + b.begin, shape.softcap, bias_of(queries, b, segment),
+       group, slopes);
+      if (b.border) {
+        mask_tile(queries, b, 0, s, kLeading);
+        mask_tile(queries, b, 0, dp, kLeading);
+      }
+      if (d_bias) {
+        for (int64_t j = 0; j < b.keys; ++j) std::fill_n(dp + j * kLeading + columns, 16, 0.f);
+        const int64_t origin = bias_origin(queries, b);
+        HWY_DYNAMIC_DISPATCH(add_diagonals)
+        (dp, kLeading, b.keys, columns, group, d_bias + origin, -origin, bias_table_size(shape) - origin);
+      }
+      if (slopes) HWY_DYNAMIC_DISPATCH(multiply_tile)(dp, slopes, kLeading, b.keys, columns);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, s, kLeading, d_out + b.begin * width, width,
                 1, dv + b.row * width, width);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, kLeading, q + b.begin * width, width, 1,
@@ -482,17 +686,22 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
 
 void check_shape(const AttentionShape& shape) {
   TRANSEPT_CHECK(shape.kv_heads >= 1 && shape.heads % shape.kv_heads == 0 && shape.head_dim >= 1 && shape.window >= 0);
+  TRANSEPT_CHECK(shape.softcap >= 0 && (!shape.bias || shape.bias_distances >= 1));
 }
 
 }  // namespace
 
 static_assert(kFewColumns * kFewKeys <= kKeys * kLeading && kFewColumns <= kLeading,
               "forward_few fits in the workspace of tiles");
+static_assert(kLeading - kColumns >= 16, "add_diagonals finds zeros beside a tile");
 
-int64_t attention_forward_workspace(const AttentionShape& shape) { return (2 * shape.head_dim + kKeys + 2) * kLeading; }
+int64_t attention_forward_workspace(const AttentionShape& shape) {
+  return (2 * shape.head_dim + kKeys + 2) * kLeading + bias_segment_size(shape);
+}
 
-int64_t attention_backward_workspace(const AttentionShape& shape, int64_t longest_sequence) {
-  return (3 * kLeading + 2 * kColumns + 2 * longest_sequence) * shape.head_dim + (2 * kKeys + 3) * kLeading;
+int64_t attention_backward_workspace(const AttentionShape& shape, int64_t most_keys) {
+  return (3 * kLeading + 2 * kColumns + 2 * most_keys) * shape.head_dim + (2 * kKeys + 3) * kLeading + 16 +
+         bias_segment_size(shape) + slopes_size(shape);
 }
 
 void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch,
@@ -520,13 +729,13 @@ void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<
 void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionGradient> batch,
                         float* workspace) {
   check_shape(shape);
-  int64_t longest = 0;
+  int64_t most_keys = 0;
   for (const AttentionGradient& g : batch) {
-    TRANSEPT_CHECK(g.forward.keys.size() == 1 && g.forward.keys[0].rows == g.forward.rows);
-    TRANSEPT_CHECK(g.forward.lse || g.forward.rows == 0);
-    longest = std::max(longest, g.forward.rows);
+    TRANSEPT_CHECK(g.forward.keys.size() == 1 && (g.forward.lse || g.forward.rows == 0));
+    TRANSEPT_CHECK((!g.d_bias || shape.bias) && (!g.d_sinks || shape.sinks));
+    most_keys = std::max(most_keys, g.forward.keys[0].rows);
   }
-  const int64_t per_worker = attention_backward_workspace(shape, longest);
+  const int64_t per_worker = attention_backward_workspace(shape, most_keys);
   pool.run(static_cast<int64_t>(batch.size()) * shape.kv_heads, [&](int64_t unit, int worker) {
     const AttentionGradient& g = batch[static_cast<size_t>(unit / shape.kv_heads)];
     backward_unit(shape, g, unit % shape.kv_heads, workspace + worker * per_worker);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace transept::ref {
@@ -11,7 +12,7 @@ int64_t rows_of(const AttentionInput& in) { return static_cast<int64_t>(in.q.siz
 
 bool sees(const AttentionInput& in, int64_t row, int64_t key) {
   const int64_t distance = in.first_position + row - in.key_positions[static_cast<size_t>(key)];
-  return distance >= 0 && (in.window == 0 || distance < in.window);
+  return (!in.causal || distance >= 0) && (in.window == 0 || std::abs(distance) < in.window);
 }
 
 const double* query(const AttentionInput& in, int64_t row, int64_t head) {
@@ -28,17 +29,34 @@ double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-// softmax over the visible keys of one query, and its log-sum-exp; hidden keys have probability 0.
-std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse) {
+// The place in the table of a pair's bias.
+size_t bias_at(const AttentionInput& in, int64_t row, int64_t key, int64_t head) {
+  const int64_t group = in.heads / in.kv_heads, distances = static_cast<int64_t>(in.bias.size()) / in.heads;
+  const int64_t distance = in.first_position + row - in.key_positions[static_cast<size_t>(key)] - in.bias_first;
+  return static_cast<size_t>((head / group * distances + distance) * group + head % group);
+}
+
+// softmax over the visible keys of one query (and its sink), and its log-sum-exp; hidden keys have probability 0.
+// `slopes`: the derivative of each score, as capped, by the score before.
+std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse,
+                                  std::vector<double>* slopes = nullptr) {
   const int64_t keys = static_cast<int64_t>(in.key_positions.size());
   std::vector<double> p(in.key_positions.size(), 0.0);
-  double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  const double sink = in.sinks.empty() ? -std::numeric_limits<double>::infinity() : in.sinks[static_cast<size_t>(head)];
+  double max = sink;
+  if (slopes) slopes->assign(p.size(), 1.0);
   for (int64_t j = 0; j < keys; ++j) {
     if (!sees(in, row, j)) continue;
-    p[static_cast<size_t>(j)] =
-        in.scale * dot(query(in, row, head), in.k.data() + key_offset(in, j, head), in.head_dim);
-    max = std::max(max, p[static_cast<size_t>(j)]);
+    double s = in.scale * dot(query(in, row, head), in.k.data() + key_offset(in, j, head), in.head_dim);
+    if (in.softcap > 0) {
+      s = in.softcap * std::tanh(s / in.softcap);
+      if (slopes) (*slopes)[static_cast<size_t>(j)] = 1 - (s / in.softcap) * (s / in.softcap);
+    }
+    if (!in.bias.empty()) s += in.bias[bias_at(in, row, j, head)];
+    p[static_cast<size_t>(j)] = s;
+    max = std::max(max, s);
   }
+  double sum = in.sinks.empty() ? 0 : std::exp(sink - max);
   for (int64_t j = 0; j < keys; ++j) {
     if (!sees(in, row, j)) continue;
     p[static_cast<size_t>(j)] = std::exp(p[static_cast<size_t>(j)] - max);
@@ -71,15 +89,17 @@ AttentionOutput attention_forward(const AttentionInput& in) {
 }
 
 // o_i = sum_j p_ij v_j and p_i = softmax(s_i):  dv_j += p_ij do_i;  dp_ij = do_i . v_j;  ds_ij = p_ij (dp_ij - sum_l
-// p_il dp_il); s_ij = scale q_i . k_j:  dq_i += scale ds_ij k_j;  dk_j += scale ds_ij q_i.
+// p_il dp_il), which is the bias's gradient; a sink has dp = 0; s_ij = cap(scale q_i . k_j):  dq_i += scale cap' ds_ij
+// k_j;  dk_j += scale cap' ds_ij q_i.
 AttentionGradients attention_backward(const AttentionInput& in, const std::vector<double>& d_out) {
   const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
-  AttentionGradients g{std::vector<double>(in.q.size(), 0.0), std::vector<double>(in.k.size(), 0.0),
-                       std::vector<double>(in.v.size(), 0.0)};
+  const auto zeros = [](const std::vector<double>& x) { return std::vector<double>(x.size(), 0.0); };
+  AttentionGradients g{zeros(in.q), zeros(in.k), zeros(in.v), zeros(in.bias), zeros(in.sinks)};
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t h = 0; h < in.heads; ++h) {
       double lse;
-      const std::vector<double> p = probabilities(in, r, h, &lse);
+      std::vector<double> slopes;
+      const std::vector<double> p = probabilities(in, r, h, &lse, &slopes);
       const double* go = d_out.data() + (r * in.heads + h) * in.head_dim;
       std::vector<double> dp(p.size());
       double mean = 0;
@@ -87,16 +107,21 @@ AttentionGradients attention_backward(const AttentionInput& in, const std::vecto
         dp[static_cast<size_t>(j)] = dot(go, in.v.data() + key_offset(in, j, h), in.head_dim);
         mean += p[static_cast<size_t>(j)] * dp[static_cast<size_t>(j)];
       }
+      if (!in.sinks.empty())
+        g.d_sinks[static_cast<size_t>(h)] -= std::exp(in.sinks[static_cast<size_t>(h)] - lse) * mean;
       const double* q = query(in, r, h);
       double* dq = g.dq.data() + (r * in.heads + h) * in.head_dim;
       for (int64_t j = 0; j < keys; ++j) {
+        if (!sees(in, r, j)) continue;
         const int64_t at = key_offset(in, j, h);
         const double probability = p[static_cast<size_t>(j)];
-        const double ds = in.scale * probability * (dp[static_cast<size_t>(j)] - mean);
+        const double ds = probability * (dp[static_cast<size_t>(j)] - mean);
+        if (!in.bias.empty()) g.d_bias[bias_at(in, r, j, h)] += ds;
+        const double d_product = in.scale * slopes[static_cast<size_t>(j)] * ds;
         for (int64_t d = 0; d < in.head_dim; ++d) {
           g.dv[static_cast<size_t>(at + d)] += probability * go[d];
-          dq[d] += ds * in.k[static_cast<size_t>(at + d)];
-          g.dk[static_cast<size_t>(at + d)] += ds * q[d];
+          dq[d] += d_product * in.k[static_cast<size_t>(at + d)];
+          g.dk[static_cast<size_t>(at + d)] += d_product * q[d];
         }
       }
     }

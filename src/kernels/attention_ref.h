@@ -1,4 +1,5 @@
-// Attention in double, written from the formulas (arXiv:1706.03762 section 3.2.1): what the tiled kernels are held to.
+// Attention in double, written from the formulas (arXiv:1706.03762 section 3.2.1; the options: kernels/attention.h):
+// what the tiled kernels are held to.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,21 @@ struct AttentionInput {
   int64_t first_position = 0;
   std::vector<int64_t> key_positions;
   std::vector<double> q, k, v;
+  bool causal = true;
+  double softcap = 0;  // 0: none
+  // [kv_heads, distances, heads / kv_heads], the first distance being bias_first; empty: none.
+  std::vector<double> bias = {};
+  int64_t bias_first = 0;
+  std::vector<double> sinks = {};  // [heads]; empty: none
 };
 
 struct AttentionOutput {
   std::vector<double> out;
-  std::vector<double> lse;  // [rows, heads]; -infinity where no key is seen
+  std::vector<double> lse;  // [rows, heads]; where no key is seen, the sink or -infinity
 };
 
 struct AttentionGradients {
-  std::vector<double> dq, dk, dv;
+  std::vector<double> dq, dk, dv, d_bias, d_sinks;
 };
 
 AttentionOutput attention_forward(const AttentionInput& in);

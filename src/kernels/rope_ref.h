@@ -1,5 +1,5 @@
 // Rotary position embedding in double (arXiv:2104.09864 section 3.2): a pair of features is a complex number,
-// multiplied by exp(i angle). Half-split pairing as in rope.h. Slow and plain: the truth that the kernel is tested
+// multiplied by amplitude * exp(i angle). Pairings as in rope.h. Slow and plain: the truth that the kernel is tested
 // against.
 #pragma once
 
@@ -7,10 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "kernels/rope.h"
+
 namespace transept::ref {
 
 struct RopeShape {
   int64_t width, heads, head_dim, rotated;  // of dense rows of `width`
+  RopePairing pairing = RopePairing::kHalfSplit;
+  double amplitude = 1;
 };
 
 // angles: dense [rows, rotated / 2].

@@ -51,12 +51,24 @@ HWY_INLINE V Sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
 }
 
-// tanh(x) within 2e-7 absolute; +-1 at the infinities, NaN for NaN.
+// tanh(x) within 4e-7 absolute everywhere; NaN for NaN. x P(x^2) / Q(x^2), minimax for the absolute error on [0, 8.6]:
+// 1.2e-8, the rest is the rounding of the two sums and of their quotient. Beyond, tanh is within 7e-8 of its value at
+// 8.6.
 template <class D, class V = hn::VFromD<D>>
 HWY_INLINE V Tanh(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V e = Exp(d, hn::Mul(hn::Abs(x), hn::Set(d, -2.0f)));
-  return hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+  const V limit = hn::Set(d, 8.6f), a = hn::Abs(x);
+  const V inside = hn::IfThenElse(hn::Gt(a, limit), limit, a);  // keeps NaN
+  const V z = hn::Mul(inside, inside);
+  V p = hn::Set(d, 1.3912343e-8f), q = hn::Set(d, 7.998633e-7f);
+  p = hn::MulAdd(p, z, hn::Set(d, 2.0991332e-5f));
+  q = hn::MulAdd(q, z, hn::Set(d, 3.3228818e-4f));
+  p = hn::MulAdd(p, z, hn::Set(d, 3.5180368e-3f));
+  q = hn::MulAdd(q, z, hn::Set(d, 2.5961623e-2f));
+  p = hn::MulAdd(p, z, hn::Set(d, 0.13399681f));
+  q = hn::MulAdd(q, z, hn::Set(d, 0.4673299f));
+  p = hn::MulAdd(p, z, hn::Set(d, 0.99999994f));
+  q = hn::MulAdd(q, z, hn::Set(d, 1.0f));
+  return hn::CopySign(hn::Div(hn::Mul(inside, p), q), x);
 }
 
 // The standard normal distribution function Phi(x), returned, and its density phi(x): 1 + erf(x / sqrt 2) = 2 Phi(x)

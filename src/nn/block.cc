@@ -1,11 +1,9 @@
 #include "nn/block.h"
 
 #include "base/rng.h"
+#include "ops/add.h"
 
 namespace transept {
-namespace {
-std::string prefix(int64_t layer, const char* part) { return "layers." + std::to_string(layer) + "." + part + "."; }
-}  // namespace
 
 DropoutMask DropoutPlan::mask(uint32_t site, int64_t width) const {
   // 2^40 elements a pass and site are far more than a batch holds; 2^24 passes a seed before the counter would touch
@@ -17,30 +15,76 @@ DropoutMask DropoutPlan::mask(uint32_t site, int64_t width) const {
           .p = p};
 }
 
-Block::Block(const LayerSpec& spec, const Parameters& parameters, int64_t layer)
-    : layer_(layer),
-      placement_(spec.placement),
-      attention_(build_attention(spec.attention, parameters, prefix(layer, "attention"), layer)),
-      attention_norm_(spec.norm, parameters, prefix(layer, "attention_norm")),
-      ffn_norm_(spec.norm, parameters, prefix(layer, "ffn_norm")),
-      ffn_(spec.ffn, parameters, prefix(layer, "ffn")) {}
+Block::Block(const LayerSpec& spec, const Parameters& parameters, const std::string& prefix, int64_t layer,
+             uint32_t first_site, const Position& position)
+    : placement_(spec.placement),
+      form_(spec.block.form),
+      layer_(layer),
+      first_site_(first_site),
+      attention_(build_attention({spec, parameters, prefix + "attention.", layer, position})),
+      attention_norms_(norms(spec, parameters, prefix + "attention")),
+      ffn_norms_(norms(spec, parameters, prefix + "ffn")),
+      ffn_(spec.ffn, parameters, prefix + "ffn.") {
+  if (spec.cross_attention) {
+    cross_attention_ = build_cross_attention({spec, parameters, prefix + "cross_attention.", layer, position});
+    cross_attention_norms_ = norms(spec, parameters, prefix + "cross_attention");
+  }
+}
+
+Block::Norms Block::norms(const LayerSpec& spec, const Parameters& parameters, const std::string& name) const {
+  const auto make = [&](const std::string& suffix) {
+    return std::make_unique<Norm>(spec.norm, parameters, name + suffix);
+  };
+  switch (placement_) {
+    case NormPlacement::kPre:
+      return {make("_norm."), nullptr};
+    case NormPlacement::kPost:
+    case NormPlacement::kPostSublayer:
+      return {nullptr, make("_norm.")};
+    case NormPlacement::kSandwich:
+      return {make("_norm."), make("_post_norm.")};
+  }
+  return {};
+}
 
 template <class F>
-Var Block::sublayer(const ForwardContext& context, const Var& x, const Norm& norm, uint32_t site, const F& f) const {
-  const LinearEnd end{.bias = {}, .dropout = context.dropout.mask(site, x.width), .residual = &x};
-  if (placement_ == NormPlacement::kPre) return f(norm.forward(context.op, x), end);
-  return norm.forward(context.op, f(x, end));
+Var Block::sublayer(const ForwardContext& context, const Var& x, const Norms& norms, uint32_t site, const char* part,
+                    const F& f) const {
+  // Where a norm stands between the sublayer and the sum, the residual joins after it.
+  const bool joins_in_projection = placement_ == NormPlacement::kPre || placement_ == NormPlacement::kPost;
+  const LinearEnd end{
+      .bias = {}, .dropout = context.dropout.mask(site, x.width), .residual = joins_in_projection ? &x : nullptr};
+  Var y = f(norms.before ? norms.before->forward(context.op, x) : x, end);
+  if (norms.after) y = norms.after->forward(context.op, y);
+  if (!joins_in_projection) add_in_place(context.op, y, x);
+  if (context.observe) context.observe(part, layer_, y.view());
+  return y;
+}
+
+Var Block::parallel(const ForwardContext& context, const Var& x) const {
+  Var attention_in = attention_norms_.before->forward(context.op, x);
+  Var ffn_in = form_ == BlockForm::kParallel ? attention_in : ffn_norms_.before->forward(context.op, x);
+  const Var mid = attention_->forward(
+      context, attention_in, {.bias = {}, .dropout = context.dropout.mask(first_site_, x.width), .residual = &x});
+  attention_in = {};
+  if (context.observe) context.observe("attention", layer_, mid.view());
+  Var out = ffn_.forward(context.op, ffn_in,
+                         {.bias = {}, .dropout = context.dropout.mask(first_site_ + 1, x.width), .residual = &mid});
+  if (context.observe) context.observe("ffn", layer_, out.view());
+  return out;
 }
 
 Var Block::forward(const ForwardContext& context, const Var& x) const {
-  const uint32_t site = 2 * static_cast<uint32_t>(layer_) + 1;  // site 0 is the embedding's
-  const Var mid = sublayer(context, x, attention_norm_, site,
-                           [&](const Var& in, const LinearEnd& end) { return attention_->forward(context, in, end); });
-  if (context.observe) context.observe("attention", layer_, mid.view());
-  Var out = sublayer(context, mid, ffn_norm_, site + 1,
-                     [&](const Var& in, const LinearEnd& end) { return ffn_.forward(context.op, in, end); });
-  if (context.observe) context.observe("ffn", layer_, out.view());
-  return out;
+  if (form_ != BlockForm::kSequential) return parallel(context, x);
+  uint32_t site = first_site_;
+  const auto attend = [&](const Attention& attention) {
+    return [&](const Var& in, const LinearEnd& end) { return attention.forward(context, in, end); };
+  };
+  Var y = sublayer(context, x, attention_norms_, site++, "attention", attend(*attention_));
+  if (cross_attention_)
+    y = sublayer(context, y, cross_attention_norms_, site++, "cross_attention", attend(*cross_attention_));
+  return sublayer(context, y, ffn_norms_, site, "ffn",
+                  [&](const Var& in, const LinearEnd& end) { return ffn_.forward(context.op, in, end); });
 }
 
 }  // namespace transept

@@ -1,9 +1,10 @@
-// What a module receives beside its input: the op context, how rows divide into sequences, where they stand, and the
-// optional cache.
+// What a module receives beside its input: the op context, how rows divide into sequences, where they stand, the
+// encoder's result, and the optional cache.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "nn/kv_view.h"
@@ -18,6 +19,9 @@ class KvCache {
  public:
   virtual ~KvCache() = default;
   virtual KvView& view(int64_t sequence, int64_t layer) = 0;
+  // What cross-attention keeps of the source, once for the whole target.
+  virtual KvView& source_view(int64_t sequence, int64_t layer) = 0;
+  virtual int64_t context() const = 0;  // positions that a sequence may have
 };
 
 // Dropout of one forward pass; p = 0 outside training. `pass` numbers forward passes, so that no two draw the same
@@ -30,13 +34,20 @@ struct DropoutPlan {
   DropoutMask mask(uint32_t site, int64_t width) const;
 };
 
+// An encoder's result, [rows of the source layout, hidden].
+struct EncodedSource {
+  Var hidden;
+  BatchLayout layout;
+};
+
 struct ForwardContext {
   OpContext op;
   const BatchLayout& layout;
-  const Position& position;
-  int64_t positions = 0;  // one past the last position of this pass
+  std::span<const int64_t> lengths;  // of each sequence as a whole: the cache's context, or its rows here
+  int64_t positions = 0;             // one past the last position of this pass
   KvCache* cache = nullptr;
   DropoutPlan dropout;
+  const EncodedSource* source = nullptr;  // null without cross-attention, and when the cache has all of it already
   // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
 };

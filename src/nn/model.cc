@@ -1,79 +1,96 @@
 #include "nn/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/problem.h"
 #include "kernels/gemm.h"
-#include "ops/embedding.h"
-#include "ops/parallel.h"
+#include "nn/ffn/activation.h"
+#include "ops/activation.h"
+#include "ops/linear.h"
 
 namespace transept {
-namespace {
-
-// Dropout on a value in place; the value's maker must not have kept it.
-void drop_in_place(const OpContext& op, const Var& x, const DropoutMask& mask) {
-  if (mask.p <= 0) return;
-  const auto apply = [mask, width = x.width, rows = x.rows](ThreadPool& pool, float* data) {
-    for_rows(pool, rows, width, [&](int64_t first, int64_t count) {
-      dropout_rows(mask, first, 0, Rows{data, rows, width, width}.slice(first, count));
-    });
-  };
-  apply(op.pool, x.value.data());
-  if (op.tape) {
-    op.tape->record([apply, &pool = op.pool, slot = x.gradient] {
-      if (slot->buffer) apply(pool, slot->buffer.data());
-    });
-  }
-}
-
-}  // namespace
 
 Model::Model(ArchSpec spec, bool trainable) : spec_(std::move(spec)), parameters_(spec_) {
   if (trainable) parameters_.enable_gradients();
-  position_ = build_position(spec_, parameters_);
-  for (size_t i = 0; i < spec_.layers.size(); ++i) {
-    blocks_.push_back(std::make_unique<Block>(spec_.layers[i], parameters_, static_cast<int64_t>(i)));
+  uint32_t site = 0;
+  if (spec_.encoder_decoder()) {
+    encoder_ = std::make_unique<Stack>(spec_, spec_.encoder, parameters_, "encoder.", site);
+    site += encoder_->sites();
   }
-  if (spec_.has_final_norm()) final_norm_ = std::make_unique<Norm>(spec_.final_norm, parameters_, "final_norm.");
-  embedding_ = parameters_.param("embedding.weight");
+  stack_ = std::make_unique<Stack>(spec_, spec_, parameters_, "", site);
+  if (spec_.head_transform) {
+    head_transform_.emplace(HeadTransform{
+        parameters_.param("head_transform.weight"), parameters_.param("head_transform.bias"),
+        activation_kind(spec_.layers.back().ffn.form().activation), Norm(spec_.final_norm, parameters_, "head_norm.")});
+  }
   head_ = parameters_.param(spec_.tie_word_embeddings ? "embedding.weight" : "head.weight");
+  logits_end_ = {static_cast<float>(spec_.logit_scale), static_cast<float>(spec_.final_logit_softcap),
+                 parameters_.param("head.bias")};
+  pooler_ = parameters_.param("pooler.weight");
+  pooler_bias_ = parameters_.param("pooler.bias");
 }
 
 Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
-  std::vector<int64_t> positions;
-  for (const SequenceRows& s : call.layout) {
-    TRANSEPT_CHECK(s.first_row == static_cast<int64_t>(positions.size()));
-    for (int64_t r = 0; r < s.rows; ++r) positions.push_back(s.first_position + r);
+  TRANSEPT_CHECK(encoder_ ? !call.source_tokens.empty() || call.cache : call.source_tokens.empty());
+  EncodedSource source;
+  if (encoder_ && !call.source_tokens.empty()) {
+    TRANSEPT_CHECK(call.source_layout.size() == call.layout.size());
+    const auto observe = call.observe
+                             ? [&](std::string_view part, int64_t layer,
+                                   ConstRows rows) { call.observe("encoder " + std::string(part), layer, rows); }
+                             : std::function<void(std::string_view, int64_t, ConstRows)>();
+    source.hidden = encoder_->forward(
+        op, {call.source_tokens, call.source_layout, nullptr, call.dropout, call.recompute, nullptr, observe});
+    source.layout = call.source_layout;
   }
-  TRANSEPT_CHECK(positions.size() == call.tokens.size() && !positions.empty());
-  const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
-  const ForwardContext context{op, call.layout, *position_, end, call.cache, call.dropout, call.observe};
+  return stack_->forward(op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
+                              source.layout.empty() ? nullptr : &source, call.observe});
+}
 
-  Var x = embed(op, embedding_, call.tokens, position_->embedding(), positions);
-  drop_in_place(op, x, call.dropout.mask(0, x.width));
-  for (const auto& block : blocks_) {
-    if (call.recompute && op.tape) {
-      // The backward pass outlives this call's locals, so the body takes what it needs by value.
-      x = recompute(op, x,
-                    [this, block = block.get(), layout = call.layout, end, dropout = call.dropout](
-                        const OpContext& inner, const Var& in) {
-                      return block->forward({inner, layout, *position_, end, nullptr, dropout, {}}, in);
-                    });
-    } else {
-      x = block->forward(context, x);
-    }
-  }
-  return final_norm_ ? final_norm_->forward(op, x) : x;
+Var Model::transform(const OpContext& op, const Var& hidden) const {
+  if (!head_transform_) return hidden;
+  const HeadTransform& t = *head_transform_;
+  const Var z = linear(op, hidden, t.weight, {.bias = t.bias, .dropout = {}, .residual = nullptr});
+  return t.norm.forward(op, activate(op, z, t.activation));
 }
 
 LossSum Model::loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
                     std::span<float> per_row) const {
-  return cross_entropy(op, hidden, head_, targets, gradient_scale, per_row);
+  return cross_entropy(op, transform(op, hidden), head_, logits_end_, targets, gradient_scale, per_row);
 }
 
-void Model::logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const {
-  gemm_xwt(pool, hidden_rows, head_.value, head_.out, 0.f, out);
+void Model::logits(const OpContext& op, ConstRows hidden_rows, Rows out) const {
+  ConstRows rows = hidden_rows;
+  Var transformed;
+  if (head_transform_) {
+    OpContext bare = op;
+    bare.tape = nullptr;
+    const Var copy = bare.make(hidden_rows.rows, hidden_rows.width);
+    copy_rows(hidden_rows, copy.view());
+    transformed = transform(bare, copy);
+    rows = transformed.view();
+  }
+  gemm_xwt(op.pool, rows, head_.value, head_.out, 0.f, out);
+  finish_logits(op.pool, logits_end_, out);
+}
+
+std::vector<float> Model::pool(const OpContext& op, ConstRows hidden_rows) const {
+  TRANSEPT_CHECK(hidden_rows.rows > 0);
+  std::vector<float> pooled(static_cast<size_t>(hidden_rows.width), 0.f);
+  if (spec_.pooling == Pooling::kCls) {
+    std::copy_n(hidden_rows.row(0), hidden_rows.width, pooled.begin());
+  } else {
+    sum_columns(hidden_rows, pooled.data());
+    for (float& x : pooled) x /= static_cast<float>(hidden_rows.rows);
+  }
+  if (!pooler_) return pooled;
+  std::vector<float> out(pooled.size());
+  const int64_t width = hidden_rows.width;
+  gemm_xwt(op.pool, {pooled.data(), 1, width, width}, pooler_.value, width, 0.f, {out.data(), 1, width, width});
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::tanh(out[i] + pooler_bias_.value[i]);
+  return out;
 }
 
 void Model::check_input(std::span<const int32_t> tokens, int64_t last_position, const std::string& where) const {
@@ -85,10 +102,11 @@ void Model::check_input(std::span<const int32_t> tokens, int64_t last_position, 
                           "allowed are 0 to " + std::to_string(spec_.vocab_size - 1)});
     }
   }
-  if (last_position >= position_->end()) {
+  const int64_t end = encoder_ ? std::min(encoder_->end(), stack_->end()) : stack_->end();
+  if (last_position >= end) {
     problems.push_back({where,
                         "position " + std::to_string(last_position) + " has no row in the table of learned positions",
-                        "use at most " + std::to_string(position_->end()) + " tokens"});
+                        "use at most " + std::to_string(end) + " tokens"});
   }
   throw_if_any(std::move(problems));
 }

@@ -1,15 +1,16 @@
-// A decoder-only language model built from a spec: embedding, layers, final norm, head.
+// A language model built from a spec: one stack and a head, or an encoder beside it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "nn/block.h"
 #include "nn/parameters.h"
-#include "nn/position/position.h"
+#include "nn/stack.h"
 #include "ops/cross_entropy.h"
 #include "spec/arch_spec.h"
 
@@ -19,7 +20,7 @@ namespace transept {
 struct ForwardCall {
   std::span<const int32_t> tokens;  // all rows of the layout
   BatchLayout layout;
-  // Encoder-decoder: what the encoder reads, as many sequences as `layout` has.
+  // Encoder-decoder: what the encoder reads, as many sequences as `layout` has. With a cache: in the first pass only.
   std::span<const int32_t> source_tokens = {};
   BatchLayout source_layout = {};
   KvCache* cache = nullptr;  // layout[s].first_position records are in it already
@@ -42,21 +43,32 @@ class Model {
   // Hidden states after the last layer and the final norm, [rows, hidden].
   Var hidden(const OpContext& op, const ForwardCall& call) const;
   // Logits of these hidden rows, written to out [rows, vocab].
-  void logits(ThreadPool& pool, ConstRows hidden_rows, Rows out) const;
+  void logits(const OpContext& op, ConstRows hidden_rows, Rows out) const;
   // Sum of -log p(target) over these hidden rows, as ops/cross_entropy.h says.
   LossSum loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
                std::span<float> per_row = {}) const;
+  // One vector for a sequence's hidden rows, as the spec's pooling and pooler say.
+  std::vector<float> pool(const OpContext& op, ConstRows hidden_rows) const;
 
   // InputError when a token is outside the vocabulary or a position has no encoding (`where` names the input).
   void check_input(std::span<const int32_t> tokens, int64_t last_position, const std::string& where) const;
 
  private:
+  // What stands between the hidden states and the head.
+  struct HeadTransform {
+    Param weight, bias;
+    ActivationKind activation;
+    Norm norm;
+  };
+  Var transform(const OpContext& op, const Var& hidden) const;
+
   ArchSpec spec_;
   Parameters parameters_;
-  std::unique_ptr<Position> position_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::unique_ptr<Norm> final_norm_;  // null: none
-  Param embedding_, head_;
+  std::unique_ptr<Stack> encoder_;  // null: none
+  std::unique_ptr<Stack> stack_;
+  std::optional<HeadTransform> head_transform_;
+  Param head_, pooler_, pooler_bias_;
+  LogitsEnd logits_end_;
 };
 
 }  // namespace transept

@@ -57,6 +57,11 @@ Param Parameters::param(std::string_view name) const {
 }
 
 void Parameters::initialize(const ArchSpec& spec, uint64_t seed, ThreadPool& pool) {
+  const auto sublayers = [](const StackSpec& stack) {
+    int64_t n = 0;
+    for (const LayerSpec& layer : stack.layers) n += layer.sublayers();
+    return static_cast<double>(std::max<int64_t>(1, n));
+  };
   for (const Entry& e : entries_) {
     float* to = values_.data() + e.offset;
     if (e.decl.init == Init::kZeros || e.decl.init == Init::kOnes) {
@@ -64,8 +69,7 @@ void Parameters::initialize(const ArchSpec& spec, uint64_t seed, ThreadPool& poo
       continue;
     }
     double sd = spec.initializer_range;
-    if (e.decl.init == Init::kNormalResidual)
-      sd /= std::sqrt(2.0 * static_cast<double>(std::max<size_t>(1, spec.layers.size())));
+    if (e.decl.init == Init::kNormalResidual) sd /= std::sqrt(sublayers(e.decl.encoder ? spec.encoder : spec));
     const CounterRng rng(seed, Stream::kInit, name_hash(e.decl.name));
     for_flat(pool, e.size, [&](int64_t begin, int64_t count) {
       for (int64_t i = begin; i < begin + count; ++i)

@@ -4,38 +4,50 @@
 
 #include "base/check.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/logits.h"
+#include "ops/linear.h"
 #include "ops/parallel.h"
+#include "tensor/logit_rows.h"
 
 namespace transept {
 
-int64_t loss_rows(int64_t vocab_size) {
-  // 16 MiB of logits: small beside a batch's activations, and long enough sums over rows that reading and writing the
-  // head's gradient once a run stays a few percent of the product.
-  return std::clamp<int64_t>((int64_t{1} << 22) / vocab_size, 64, 1024);
+void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits) {
+  if (!end.changes()) return;
+  for_rows(pool, logits.rows, logits.width, [&](int64_t first, int64_t count) {
+    finish_logits_rows({end.scale, end.softcap}, end.bias.value, logits.slice(first, count));
+  });
 }
 
-LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets,
-                      float gradient_scale, std::span<float> per_row) {
+LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
+                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row) {
+  TRANSEPT_CHECK(!end.bias || end.bias.out == head.out);
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
   for (const int32_t t : targets) TRANSEPT_CHECK(t == kIgnoredTarget || (t >= 0 && t < head.out));
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr && gradient_scale != 0;
   const bool flows_back = train && x.gradient;
-  const int64_t vocab = head.out, run = std::min(loss_rows(vocab), x.rows);
+  const int64_t vocab = head.out, run = std::min(logit_rows(vocab), x.rows);
   // The one that outlives this call comes first, so that the others leave no gap behind it.
   Buffer dx = flows_back ? Buffer(context.arena, x.rows * x.width) : Buffer();
   const Buffer logits(context.arena, std::max<int64_t>(1, run * vocab));
   const Buffer losses(context.arena, std::max<int64_t>(1, run));
+  // The gradient takes the place of the logits, and the cap's slope needs them.
+  const Buffer capped = train && end.softcap > 0 ? Buffer(context.arena, std::max<int64_t>(1, run * vocab)) : Buffer();
   LossSum sum;
   for (int64_t first = 0; first < x.rows; first += run) {
     const int64_t rows = std::min(run, x.rows - first);
     const Rows z{logits.data(), rows, vocab, vocab};
     const ConstRows h = ConstRows(x.view()).slice(first, rows);
     gemm_xwt(context.pool, h, head.value, vocab, 0.f, z);
+    finish_logits(context.pool, end, z);
     for_rows(context.pool, rows, vocab, [&](int64_t r, int64_t count) {
-      cross_entropy_rows(z.slice(r, count), targets.data() + first + r, train ? gradient_scale : 0.f,
-                         losses.data() + r);
+      const Rows some = z.slice(r, count);
+      if (capped) copy_rows(some, Rows{capped.data(), rows, vocab, vocab}.slice(r, count));
+      cross_entropy_rows(some, targets.data() + first + r, train ? gradient_scale : 0.f, losses.data() + r);
+      if (capped)
+        uncap_logits_gradient(end.softcap, ConstRows{capped.data(), rows, vocab, vocab}.slice(r, count), some);
     });
     for (int64_t r = 0; r < rows; ++r) {
       const size_t at = static_cast<size_t>(first + r);
@@ -44,6 +56,11 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
       if (!per_row.empty()) per_row[at] = losses.data()[r];
     }
     if (train) {
+      add_bias_gradient(context, end.bias, z);
+      if (end.scale != 1) {
+        for_rows(context.pool, rows, vocab,
+                 [&](int64_t r, int64_t count) { scale_rows(end.scale, z.slice(r, count)); });
+      }
       if (head.gradient) gemm_ytx(context.pool, z, h, head.gradient);
       if (flows_back)
         gemm_xw(context.pool, z, head.value, x.width, 0.f, {dx.data() + first * x.width, rows, x.width, x.width});

@@ -15,12 +15,21 @@ struct LossSum {
   int64_t tokens = 0;  // rows whose target is not kIgnoredTarget
 };
 
-// Sum of -log softmax(x head^T)[target] over the rows. With a tape, the gradient that flows back is that of
-// gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where ignored).
-LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, std::span<const int32_t> targets,
-                      float gradient_scale, std::span<float> per_row = {});
+// What follows the head's product: logits = softcap * tanh((scale * x head^T + bias) / softcap); softcap 0: no cap.
+struct LogitsEnd {
+  float scale = 1;
+  float softcap = 0;
+  Param bias;  // [vocab]; absent: none
 
-// Rows of logits that exist at a time for a vocabulary.
-int64_t loss_rows(int64_t vocab_size);
+  bool changes() const { return scale != 1 || softcap > 0 || bias; }
+};
+
+// Applies the end to products x head^T, in place.
+void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits);
+
+// Sum of -log softmax(logits)[target] over the rows. With a tape, the gradient that flows back is that of
+// gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where ignored).
+LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
+                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row = {});
 
 }  // namespace transept

@@ -24,32 +24,44 @@ void scatter_add(ThreadPool& pool, ConstRows dy, const std::vector<Index>& index
 
 }  // namespace
 
-Var embed(const OpContext& context, const Param& table, std::span<const int32_t> tokens, const Param& positions,
-          std::span<const int64_t> position_of) {
+Var embed(const OpContext& context, const Param& table, float scale, std::span<const int32_t> tokens,
+          std::span<const Lookup> added) {
   const int64_t width = table.in;
   const Var y = context.make(static_cast<int64_t>(tokens.size()), width);
-  TRANSEPT_CHECK(!positions || (positions.in == width && position_of.size() == tokens.size()));
+  for (const Lookup& l : added) TRANSEPT_CHECK(l.table.in == width && l.row_of.size() == tokens.size());
   for_rows(context.pool, y.rows, width, [&](int64_t first, int64_t rows) {
     for (int64_t r = first; r < first + rows; ++r) {
       const int64_t token = tokens[static_cast<size_t>(r)];
       TRANSEPT_CHECK(token >= 0 && token < table.out);
       const Rows row = y.view().slice(r, 1);
       copy_rows({table.value + token * width, 1, width, width}, row);
-      if (positions) {
-        const int64_t at = position_of[static_cast<size_t>(r)];
-        TRANSEPT_CHECK(at >= 0 && at < positions.out);
-        add_rows({positions.value + at * width, 1, width, width}, row);
+      if (scale != 1) scale_rows(scale, row);
+      for (const Lookup& l : added) {
+        const int64_t at = l.row_of[static_cast<size_t>(r)];
+        TRANSEPT_CHECK(at >= 0 && at < l.table.out);
+        add_rows({l.table.value + at * width, 1, width, width}, row);
       }
     }
   });
   if (context.tape) {
-    context.tape->record([&pool = context.pool, slot = y.gradient, rows = y.rows, width, table, positions,
-                          token_of = std::vector<int32_t>(tokens.begin(), tokens.end()),
-                          at = std::vector<int64_t>(position_of.begin(), position_of.end())] {
+    struct Held {
+      Param table;
+      std::vector<int64_t> row_of;
+    };
+    std::vector<Held> held;
+    for (const Lookup& l : added) {
+      if (l.table.gradient) held.push_back({l.table, {l.row_of.begin(), l.row_of.end()}});
+    }
+    context.tape->record([&pool = context.pool, slot = y.gradient, rows = y.rows, width, table, scale,
+                          token_of = std::vector<int32_t>(tokens.begin(), tokens.end()), held = std::move(held)] {
       if (!slot->buffer) return;
-      const ConstRows dy{slot->buffer.data(), rows, width, width};
-      if (table.gradient) scatter_add(pool, dy, token_of, table.gradient);
-      if (positions && positions.gradient) scatter_add(pool, dy, at, positions.gradient);
+      const Rows dy{slot->buffer.data(), rows, width, width};
+      for (const Held& h : held) scatter_add(pool, dy, h.row_of, h.table.gradient);
+      if (table.gradient) {
+        if (scale != 1)
+          for_rows(pool, rows, width, [&](int64_t first, int64_t n) { scale_rows(scale, dy.slice(first, n)); });
+        scatter_add(pool, dy, token_of, table.gradient);
+      }
       slot->buffer.reset();
     });
   }

@@ -7,14 +7,20 @@
 namespace transept {
 namespace {
 
+using Tables = std::vector<std::shared_ptr<const RotationTable>>;
+
+// `x` starts at the first of the heads.
 void rotate(ThreadPool& pool, Rows x, const BatchLayout& layout, int64_t heads, int64_t head_dim,
-            const RotationTable& table, int direction) {
-  TRANSEPT_CHECK(heads * head_dim <= x.width && 2 * table.pairs <= head_dim);
-  for (const SequenceRows& s : layout) {
+            std::span<const std::shared_ptr<const RotationTable>> tables, int direction) {
+  for (size_t i = 0; i < layout.size(); ++i) {
+    const SequenceRows& s = layout[i];
+    const RotationTable& table = *tables[i];
+    TRANSEPT_CHECK(2 * table.pairs <= head_dim);
     TRANSEPT_CHECK(s.first_row + s.rows <= x.rows && s.first_position + s.rows <= table.positions);
     for_rows(pool, s.rows, heads * head_dim, [&](int64_t first, int64_t rows) {
       const int64_t at = (s.first_position + first) * table.pairs;
-      rope_rotate(x.slice(s.first_row + first, rows), heads, head_dim, 2 * table.pairs, table.cos.data() + at,
+      rope_rotate(table.interleaved ? RopePairing::kInterleaved : RopePairing::kHalfSplit,
+                  x.slice(s.first_row + first, rows), heads, head_dim, 2 * table.pairs, table.cos.data() + at,
                   table.sin.data() + at, table.pairs, direction);
     });
   }
@@ -22,13 +28,18 @@ void rotate(ThreadPool& pool, Rows x, const BatchLayout& layout, int64_t heads, 
 
 }  // namespace
 
-void rotate_in_place(const OpContext& context, const Var& x, const BatchLayout& layout, int64_t heads, int64_t head_dim,
-                     std::shared_ptr<const RotationTable> table) {
-  rotate(context.pool, x.view(), layout, heads, head_dim, *table, +1);
+void rotate_in_place(const OpContext& context, const Var& x, int64_t column, const BatchLayout& layout, int64_t heads,
+                     int64_t head_dim, std::span<const std::shared_ptr<const RotationTable>> tables) {
+  TRANSEPT_CHECK(tables.size() == layout.size());
+  TRANSEPT_CHECK(column >= 0 && column + heads * head_dim <= x.width);
+  const auto from_column = [column, rows = x.rows, width = x.width](float* data) {
+    return Rows{data + column, rows, width - column, width};
+  };
+  rotate(context.pool, from_column(x.value.data()), layout, heads, head_dim, tables, +1);
   if (context.tape && x.gradient) {
-    context.tape->record([&pool = context.pool, slot = x.gradient, rows = x.rows, width = x.width, layout, heads,
-                          head_dim, table = std::move(table)] {
-      if (slot->buffer) rotate(pool, {slot->buffer.data(), rows, width, width}, layout, heads, head_dim, *table, -1);
+    context.tape->record([&pool = context.pool, slot = x.gradient, from_column, layout, heads, head_dim,
+                          kept = Tables(tables.begin(), tables.end())] {
+      if (slot->buffer) rotate(pool, from_column(slot->buffer.data()), layout, heads, head_dim, kept, -1);
     });
   }
 }

@@ -1,8 +1,9 @@
-// The terms of plan/activations.h. n: rows (batch x context), D: hidden size, H, G, K: query heads, KV heads, head
-// size.
+// The terms of plan/activations.h.
 #include "plan/activations.h"
 
 #include <algorithm>
+
+#include "tensor/logit_rows.h"
 
 namespace transept {
 namespace {
@@ -10,9 +11,18 @@ namespace {
 constexpr int64_t kFloat = 4;  // bytes
 
 struct AttentionWidths {
-  int64_t qkv, output, heads;
+  int64_t query, kv, qkv, heads;
+  int64_t qk_norm;  // elements that the norm of queries and keys keeps a token
 };
-AttentionWidths widths(const GqaSpec& a) { return {a.qkv_width(), a.query_width(), a.num_attention_heads}; }
+AttentionWidths widths(const GqaSpec& a) {
+  int64_t kept = 0;
+  if (a.qk_norm != QkNorm::kNone) {
+    const bool together = a.qk_norm_scope == QkNormScope::kAllHeads;
+    const int64_t statistics = a.qk_norm == QkNorm::kLayernorm ? 2 : 1;
+    kept = a.query_width() + a.kv_width() + statistics * (together ? 2 : a.num_attention_heads + a.num_key_value_heads);
+  }
+  return {a.query_width(), a.kv_width(), a.qkv_width(), a.num_attention_heads, kept};
+}
 AttentionWidths widths(const AttentionSpec& any) {
   return std::visit([](const auto& a) { return widths(a); }, any);
 }
@@ -21,87 +31,131 @@ int64_t statistics(const NormSpec& norm) {
   return std::visit([](const auto& n) { return n.saved_per_row(); }, norm);
 }
 
+bool norm_before(const LayerSpec& layer) {
+  return layer.placement == NormPlacement::kPre || layer.placement == NormPlacement::kSandwich;
+}
+
 }  // namespace
 
 Count LayerSaved::total() const {
-  return residual_in + attention_input + qkv + attention_output + log_sum_exp + residual_middle + ffn_input +
-         ffn_first + norm_statistics;
+  return residual_in + attention_input + qkv + qk_norm + attention_output + log_sum_exp + cross_attention +
+         residual_middle + ffn_input + ffn_first + post_norm_inputs + norm_statistics;
 }
 
-// With post placement the names shift and the sizes stay: the attention reads the residual itself, and each norm's
-// input is kept in place of its output.
-LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, Count rows) {
+// Where the norm follows the sublayer, the names shift and the sizes stay: the attention reads the residual itself, and
+// each norm's input is kept in place of its output.
+LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows) {
   const AttentionWidths a = widths(layer.attention);
-  const Count hidden = rows * spec.hidden_size;
-  return {.residual_in = hidden,
-          .attention_input = hidden,
-          .qkv = rows * a.qkv,
-          .attention_output = rows * a.output,
-          .log_sum_exp = rows * a.heads,
-          .residual_middle = hidden,
-          .ffn_input = hidden,
-          .ffn_first = rows * layer.ffn.in_width(),
-          .norm_statistics = rows * (2 * statistics(layer.norm))};
+  const Count n = rows.own, hidden = n * spec.hidden_size, none;
+  const bool parallel = layer.block.parallel(), shared_norm = layer.block.form == BlockForm::kParallel;
+  const bool sandwich = layer.placement == NormPlacement::kSandwich;
+  const int64_t sublayers = layer.sublayers();
+  const int64_t norms = shared_norm ? 1 : sandwich ? 2 * sublayers : sublayers;
+  LayerSaved saved{.residual_in = hidden,
+                   .attention_input = hidden,
+                   .qkv = n * a.qkv,
+                   .qk_norm = n * a.qk_norm,
+                   .attention_output = n * a.query,
+                   .log_sum_exp = n * a.heads,
+                   .cross_attention = none,
+                   .residual_middle = parallel ? none : hidden,  // parallel: nothing reads it
+                   .ffn_input = shared_norm ? none : hidden,
+                   .ffn_first = n * layer.ffn.in_width(),
+                   .post_norm_inputs = sandwich ? hidden * sublayers : none,
+                   .norm_statistics = n * (norms * statistics(layer.norm))};
+  if (layer.cross_attention) {
+    saved.cross_attention = hidden + hidden + n * (2 * a.query + a.heads + a.qk_norm) + rows.source * (2 * a.kv);
+  }
+  return saved;
 }
 
-Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, Count rows, bool recompute) {
-  const bool pre = layer.placement == NormPlacement::kPre;
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute) {
+  const bool before = norm_before(layer), parallel = layer.block.parallel();
+  const AttentionWidths a = widths(layer.attention);
   const LayerSaved s = layer_saved(spec, layer, rows);
-  const Count gradient = rows * spec.hidden_size, activation = rows * layer.ffn.intermediate_size;
-  const Count statistics_of_one = rows * statistics(layer.norm);
+  const Count none, gradient = rows.own * spec.hidden_size, activation = rows.own * layer.ffn.intermediate_size;
+  const Count statistics_of_one = rows.own * statistics(layer.norm);
   // Dropout's backward pass masks a copy: the residual still needs the gradient as it is.
-  const Count masked = spec.dropout > 0 ? gradient : Count(0);
-  const Count standing_attention = s.residual_in + (pre ? s.attention_input + statistics_of_one : Count(0)) + s.qkv +
-                                   s.attention_output + s.log_sum_exp;
-  // Post placement: the last norm is through, and gave back its input.
-  const Count standing_ffn = standing_attention + s.residual_middle + s.ffn_first + statistics_of_one +
-                             (pre ? s.ffn_input : s.attention_input);
+  const Count masked = spec.dropout > 0 ? gradient : none;
+  const Count standing_attention = s.residual_in + (before ? s.attention_input + statistics_of_one : none) + s.qkv +
+                                   s.qk_norm + s.attention_output + s.log_sum_exp;
+  const Count standing_cross = standing_attention + s.cross_attention;
+  // A norm after the sublayer is through, and gave back its input.
+  const Count standing_ffn =
+      standing_cross + s.residual_middle + s.ffn_first + statistics_of_one + (before ? s.ffn_input : s.attention_input);
 
   // The gradient of ffn_first takes its place. The activation made again is gone when the gradient of the input comes.
   const Count ffn = standing_ffn + gradient + masked + std::max(activation, gradient);
-  // Gradients of the residual, of attention_output and of qkv.
-  const Count attention = standing_attention + gradient + s.attention_output + s.qkv;
+  // Gradients of the residual (and, parallel, of the norm that both read), of attention_output and of qkv.
+  const Count attention =
+      standing_attention + gradient + (parallel ? gradient : none) + s.attention_output + s.qkv + s.qk_norm;
   Count peak = std::max(ffn, attention);
-  if (!pre) peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
+  if (layer.cross_attention) {
+    peak = std::max(peak, standing_cross + gradient + rows.own * (2 * a.query) + rows.source * (2 * a.kv) +
+                              rows.source * spec.hidden_size);
+  }
+  if (!before || layer.placement == NormPlacement::kSandwich)
+    peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
   // The forward pass again, up to the layer's output, while the gradient of that waits.
   if (recompute)
-    peak = std::max(peak, s.total() + gradient + (pre ? gradient + activation : std::max(activation, gradient)));
+    peak = std::max(peak, s.total() + gradient + (before ? gradient + activation : std::max(activation, gradient)));
   return peak;
-}
-
-int64_t head_chunk_rows(int64_t vocab_size) {
-  constexpr int64_t kChunkFloats = int64_t{4} << 20;
-  return std::clamp<int64_t>(kChunkFloats / vocab_size, 64, 1024);
 }
 
 int64_t ActivationBytes::total() const {
   return (Count(saved_layers) + std::max((Count(saved_ends) + head_transient).value(), backward_transient)).value();
 }
 
-ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, bool recompute) {
-  const Count rows = Count(batch) * context;
-  const Count hidden = rows * spec.hidden_size;
+ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, int64_t source_context,
+                                 bool recompute) {
+  const Count rows = Count(batch) * context, source_rows = Count(batch) * source_context;
   Count saved, backward;
-  for (const LayerSpec& layer : spec.layers) {
-    backward = std::max(backward, saved + layer_peak(spec, layer, rows, recompute));
-    const LayerSaved kept = layer_saved(spec, layer, rows);
-    saved += recompute ? kept.residual_in : kept.total();
+  const auto add = [&](const StackSpec& stack, const TokenRows& of) {
+    for (const LayerSpec& layer : stack.layers) {
+      backward = std::max(backward, saved + layer_peak(spec, layer, of, recompute));
+      const LayerSaved kept = layer_saved(spec, layer, of);
+      saved += recompute ? kept.residual_in : kept.total();
+    }
+  };
+  // Without a final norm the last layer's output is what comes next.
+  const auto end_of = [&](const StackSpec& stack, Count n) {
+    const Count hidden = n * spec.hidden_size;
+    return stack.has_final_norm() ? hidden + hidden + n * statistics(stack.final_norm) : hidden;
+  };
+  // What a norm on the embeddings reads stands until the end of its stack's backward pass.
+  const auto embedding_norm = [&](const StackSpec& stack, Count n) {
+    return spec.embedding_norm ? n * spec.hidden_size + n * statistics(stack.final_norm) : Count();
+  };
+  if (spec.encoder_decoder()) {
+    saved += embedding_norm(spec.encoder, source_rows);
+    add(spec.encoder, {source_rows, Count()});
+    saved += end_of(spec.encoder, source_rows);  // every layer of the decoder reads it
   }
-  // Without a final norm the last layer's output is what the head reads.
-  const Count ends = spec.has_final_norm() ? hidden + hidden + rows * statistics(spec.final_norm) : hidden;
-  const Count chunk = Count(std::min(rows.value(), head_chunk_rows(spec.vocab_size))) * spec.vocab_size;
+  saved += embedding_norm(spec, rows);
+  add(spec, {rows, source_rows});
+  Count ends = end_of(spec, rows);
+  // The head's own layer: its product, its activation, and the norm's output and statistics.
+  if (spec.head_transform) ends += rows * (3 * spec.hidden_size + statistics(spec.final_norm));
+  // With a soft cap, the logits stay beside their gradient.
+  const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size *
+                      (spec.final_logit_softcap > 0 ? 2 : 1);
   return {.saved_layers = (saved * kFloat).value(),
           .saved_ends = (ends * kFloat).value(),
-          .head_transient = ((chunk + hidden) * kFloat).value(),
-          .backward_transient = (backward * kFloat).value() - (saved * kFloat).value()};
+          .head_transient = ((chunk + rows * spec.hidden_size) * kFloat).value(),
+          .backward_transient = std::max<int64_t>(0, (backward * kFloat).value() - (saved * kFloat).value())};
 }
 
 int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows) {
   Count widest;
-  for (const LayerSpec& layer : spec.layers) {
-    const AttentionWidths a = widths(layer.attention);
-    widest =
-        std::max(widest, std::max(Count(a.qkv) + a.output, Count(layer.ffn.in_width()) + layer.ffn.intermediate_size));
+  for (const StackSpec* stack : {static_cast<const StackSpec*>(&spec), &spec.encoder}) {
+    for (const LayerSpec& layer : stack->layers) {
+      const AttentionWidths a = widths(layer.attention);
+      const Count attention = Count(a.qkv) + a.query;
+      const Count ffn = Count(layer.ffn.in_width()) + layer.ffn.intermediate_size;
+      // Parallel: the norm's output stays for the second sublayer.
+      const Count kept(layer.block.parallel() ? spec.hidden_size : 0);
+      widest = std::max(widest, std::max(attention + kept, ffn));
+    }
   }
   const Count row =
       Count(spec.hidden_size) + spec.hidden_size + widest;  // residual, its normalized form, and one sublayer

@@ -9,29 +9,34 @@
 
 namespace transept {
 
-// What one layer keeps for its backward pass, in elements for `rows` tokens. The feed-forward activation is not kept:
-// the backward pass computes it again from ffn_first.
+// Token rows of a batch: of the layer's own sequences, and of the sources that cross-attention reads.
+struct TokenRows {
+  Count own, source;
+};
+
+// What one layer keeps for its backward pass, in elements. The feed-forward activation is not kept: the backward pass
+// computes it again from ffn_first.
 struct LayerSaved {
   Count residual_in;       // input of the layer
   Count attention_input;   // normalized
   Count qkv;               // after rotation
+  Count qk_norm;           // queries and keys before their norm, and its statistics
   Count attention_output;  // before the output projection
   Count log_sum_exp;       // of each row of scores, one a head
+  Count cross_attention;   // the whole sublayer
   Count residual_middle;   // after the attention sublayer
   Count ffn_input;         // normalized
   Count ffn_first;         // gate and up, or up
-  Count norm_statistics;   // of both norms
+  Count post_norm_inputs;  // what the second norms of sandwich placement read
+  Count norm_statistics;   // of all norms
   Count total() const;
 };
-LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, Count rows);
+LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows);
 
 // What a layer holds at the fullest moment of its backward pass, in elements: of its saved set what still stands, and
-// what is needed on top. Buffers go back as soon as their last reader is through, so the two sublayers' needs do not
-// add up. `recompute`: its saved set is made again first.
-Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, Count rows, bool recompute);
-
-// Rows of logits that the head and the loss make at a time: a chunk holds at most 4 Mi floats, within 64 to 1024 rows.
-int64_t head_chunk_rows(int64_t vocab_size);
+// what is needed on top. Buffers go back as soon as their last reader is through, so the sublayers' needs do not add
+// up. `recompute`: its saved set is made again first.
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute);
 
 // Two moments can be the fullest: the head's, when everything saved stands, and one within the backward pass, when what
 // belongs to the head and to later layers is gone.
@@ -46,7 +51,8 @@ struct ActivationBytes {
 };
 
 // `recompute`: a layer keeps only its input, and computes the rest again in its backward pass.
-ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, bool recompute);
+ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, int64_t source_context,
+                                 bool recompute);
 
 // A forward pass of `rows` tokens without gradients, of which `logit_rows` reach the head: layers share their buffers.
 int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows);

@@ -47,10 +47,12 @@ int64_t window_of(const AttentionSpec& any) {
 
 int64_t visible(int64_t window, int64_t context) { return window > 0 ? std::min(window, context) : context; }
 
-// Mean over t = 1..context of min(t, w), w the most keys that a query sees.
-double mean_attended(int64_t window, int64_t context) {
-  const double w = static_cast<double>(visible(window, context)), t = static_cast<double>(context);
-  return (w * (w + 1) / 2 + (t - w) * w) / t;
+// Mean over the queries of a sequence of the keys that each sees, w = min(window, T) at the most on one side, itself
+// included: causal, the mean over t = 1..T of min(t, w); bidirectional, both sides, itself counted once.
+double mean_attended(const LayerSpec& layer, int64_t context) {
+  const double w = static_cast<double>(visible(window_of(layer.attention), context)), t = static_cast<double>(context);
+  const double one_side = (w * (w + 1) / 2 + (t - w) * w) / t;
+  return layer.causal ? one_side : 2 * one_side - 1;
 }
 
 double flops_per_query_key(const AttentionSpec& any) {
@@ -68,6 +70,8 @@ void check(const ArchSpec& spec, const Plan& plan) {
   const std::string range = "allowed: 1 to " + std::to_string(kLargestAsked);
   if (plan.context < 1 || plan.context > kLargestAsked)
     problems.push_back({"context", "got " + std::to_string(plan.context), range});
+  if (plan.source_context < 0 || plan.source_context > kLargestAsked)
+    problems.push_back({"source-context", "got " + std::to_string(plan.source_context), range});
   if (plan.batch < 1 || plan.batch > kLargestAsked)
     problems.push_back({"batch", "got " + std::to_string(plan.batch), range});
   if (std::holds_alternative<LearnedPosition>(spec.position) && plan.context > spec.max_position_embeddings) {
@@ -83,13 +87,34 @@ void check(const ArchSpec& spec, const Plan& plan) {
   throw_if_any(std::move(problems));
 }
 
+// Merges equal neighbours into groups.
+void add_groups(const std::vector<Plan::LayerGroup>& layers, std::vector<Plan::LayerGroup>& groups) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    Plan::LayerGroup layer = layers[i];
+    if (i > 0) {
+      layer.first = groups.back().first;
+      layer.count = groups.back().count;
+      if (layer == groups.back()) {
+        ++groups.back().count;
+        continue;
+      }
+    }
+    layer.first = static_cast<int64_t>(i);
+    layer.count = 1;
+    groups.push_back(layer);
+  }
+}
+
 void count_parameters(const ArchSpec& spec, Plan& plan) {
   Plan::Parameters& p = plan.parameters;
-  std::vector<Plan::LayerGroup> layers(spec.layers.size());
+  std::vector<Plan::LayerGroup> layers(spec.layers.size()), encoder_layers(spec.encoder.layers.size());
   Count matrices;  // that multiply a token
   for (const ParamDecl& decl : spec.declare().decls()) {
     const int64_t n = elements(decl);
     p.total = (Count(p.total) + n).value();
+    Plan::LayerGroup outside;
+    Plan::LayerGroup& layer =
+        decl.layer < 0 ? outside : (decl.encoder ? encoder_layers : layers)[static_cast<size_t>(decl.layer)];
     switch (decl.part) {
       case Part::kEmbedding:
         p.embedding += n;
@@ -99,54 +124,58 @@ void count_parameters(const ArchSpec& spec, Plan& plan) {
         break;
       case Part::kAttention:
         p.attention += n;
+        layer.attention += n;
+        break;
+      case Part::kCrossAttention:
+        p.cross_attention += n;
+        layer.cross_attention += n;
         break;
       case Part::kFfn:
         p.ffn += n;
+        layer.ffn += n;
         break;
       case Part::kNorm:
         p.norm += n;
+        layer.norm += n;
+        break;
+      case Part::kPooler:
+        p.pooler += n;
         break;
       case Part::kHead:
         p.head += n;
         break;
     }
     const bool looked_up = decl.part == Part::kPosition || (decl.part == Part::kEmbedding && !spec.tie_word_embeddings);
-    if (decl.shape.size() == 2 && !looked_up) matrices += n;
-    if (decl.layer >= 0) {
-      Plan::LayerGroup& layer = layers[static_cast<size_t>(decl.layer)];
-      (decl.part == Part::kAttention ? layer.attention : decl.part == Part::kFfn ? layer.ffn : layer.norm) += n;
-    }
+    // The pooler reads one vector a sequence.
+    if (decl.shape.size() == 2 && !looked_up && decl.part != Part::kPooler) matrices += n;
   }
   p.active = p.total;
   p.active_without_input_embedding = spec.tie_word_embeddings ? p.active : p.active - p.embedding;
   plan.flops.linear_forward_per_token = (Count(2) * matrices).value();
 
+  for (Plan::LayerGroup& layer : encoder_layers) layer.encoder = true;
   for (size_t i = 0; i < layers.size(); ++i) {
-    Plan::LayerGroup& layer = layers[i];
-    layer.kv_elements_per_token = kv_elements(spec.layers[i].attention);
-    layer.cached_tokens = visible(window_of(spec.layers[i].attention), plan.context);
-    if (!p.layers.empty()) {
-      layer.first = p.layers.back().first;
-      layer.count = p.layers.back().count;
-      if (layer == p.layers.back()) {
-        ++p.layers.back().count;
-        continue;
-      }
-    }
-    layer.first = static_cast<int64_t>(i);
-    layer.count = 1;
-    p.layers.push_back(layer);
+    const LayerSpec& spec_layer = spec.layers[i];
+    if (!spec_layer.causal) continue;  // nothing is decoded, so nothing is cached
+    layers[i].kv_elements_per_token = kv_elements(spec_layer.attention);
+    layers[i].cached_tokens = visible(window_of(spec_layer.attention), plan.context);
+    if (spec_layer.cross_attention) layers[i].source_kv_elements_per_token = kv_elements(spec_layer.attention);
   }
+  add_groups(encoder_layers, p.layers);
+  add_groups(layers, p.layers);
 }
 
 void count_cache(Plan& plan) {
   const int64_t size = *stored_bytes(plan.kv_dtype);
-  Count width, held;
+  Count width, source_width, held;
   for (const Plan::LayerGroup& layer : plan.parameters.layers) {
     width += Count(layer.kv_elements_per_token) * layer.count;
+    source_width += Count(layer.source_kv_elements_per_token) * layer.count;
     held += Count(layer.kv_elements_per_token) * layer.count * layer.cached_tokens;
   }
+  held += source_width * plan.source_context;
   plan.kv_cache = {.elements_per_token = width.value(),
+                   .source_elements_per_token = source_width.value(),
                    .bytes_per_token = (width * size).value(),
                    .bytes = (held * size).value(),
                    .batch_bytes = (held * size * plan.batch).value()};
@@ -155,9 +184,12 @@ void count_cache(Plan& plan) {
 void count_flops(const ArchSpec& spec, Plan& plan) {
   Plan::Flops& f = plan.flops;
   for (const LayerSpec& layer : spec.layers) {
-    f.attention_forward_per_token +=
-        flops_per_query_key(layer.attention) * mean_attended(window_of(layer.attention), plan.context);
+    const double per_key = flops_per_query_key(layer.attention);
+    f.attention_forward_per_token += per_key * mean_attended(layer, plan.context);
+    if (layer.cross_attention) f.attention_forward_per_token += per_key * static_cast<double>(plan.source_context);
   }
+  for (const LayerSpec& layer : spec.encoder.layers)
+    f.attention_forward_per_token += flops_per_query_key(layer.attention) * mean_attended(layer, plan.source_context);
   f.forward_per_token = static_cast<double>(f.linear_forward_per_token) + f.attention_forward_per_token;
   f.train_per_token = 3 * f.forward_per_token;
   f.train_per_step = f.train_per_token * static_cast<double>(plan.batch) * static_cast<double>(plan.context);
@@ -170,7 +202,7 @@ void count_memory(const ArchSpec& spec, Plan& plan) {
   m.training_weights = (total * kFloat).value();
   m.gradients = (total * kFloat).value();
   m.optimizer = (total * (2 * kFloat)).value();
-  m.activation_terms = activation_bytes(spec, plan.batch, plan.context, plan.recompute);
+  m.activation_terms = activation_bytes(spec, plan.batch, plan.context, plan.source_context, plan.recompute);
   m.activations = m.activation_terms.total();
   m.peak_training = (Count(m.training_weights) + m.gradients + m.optimizer + m.activations).value();
   const int64_t rows = std::max(std::min(plan.context, kPrefillRows), plan.batch);
@@ -189,8 +221,9 @@ void count_serving(const ArchSpec& spec, Plan& plan, int64_t memory_bytes) {
                               static_cast<double>(s.kv_bytes_per_decoded_token) + row;
   s.flops_per_decoded_token = static_cast<double>(plan.flops.linear_forward_per_token);
   for (const LayerSpec& layer : spec.layers) {
-    s.flops_per_decoded_token +=
-        flops_per_query_key(layer.attention) * static_cast<double>(visible(window_of(layer.attention), plan.context));
+    const int64_t keys =
+        visible(window_of(layer.attention), plan.context) + (layer.cross_attention ? plan.source_context : 0);
+    s.flops_per_decoded_token += flops_per_query_key(layer.attention) * static_cast<double>(keys);
   }
   s.arithmetic_intensity = s.flops_per_decoded_token / s.bytes_per_decoded_token;
   s.memory_bytes = memory_bytes;
@@ -223,6 +256,7 @@ Plan make_plan(const ArchSpec& spec, const PlanOptions& options) {
   Plan plan;
   plan.name = spec.name;
   plan.context = options.context == 0 ? spec.max_position_embeddings : options.context;
+  if (spec.encoder_decoder()) plan.source_context = options.source_context == 0 ? plan.context : options.source_context;
   plan.batch = options.batch;
   plan.dtype = options.dtype;
   plan.kv_dtype = options.kv_dtype.empty() ? options.dtype : options.kv_dtype;
@@ -244,13 +278,16 @@ Json to_json(const Plan& plan) {
   const Plan::Parameters& p = plan.parameters;
   Json layers = Json::array();
   for (const Plan::LayerGroup& l : p.layers) {
-    layers.push_back({{"first", l.first},
+    layers.push_back({{"encoder", l.encoder},
+                      {"first", l.first},
                       {"count", l.count},
                       {"attention", l.attention},
+                      {"cross_attention", l.cross_attention},
                       {"ffn", l.ffn},
                       {"norm", l.norm},
-                      {"total", l.attention + l.ffn + l.norm},
+                      {"total", l.attention + l.cross_attention + l.ffn + l.norm},
                       {"kv_elements_per_token", l.kv_elements_per_token},
+                      {"source_kv_elements_per_token", l.source_kv_elements_per_token},
                       {"cached_tokens", l.cached_tokens}});
   }
   const Plan::Flops& f = plan.flops;
@@ -258,6 +295,7 @@ Json to_json(const Plan& plan) {
   const Plan::Serving& s = plan.serving;
   Json json = {{"name", plan.name},
                {"context", plan.context},
+               {"source_context", plan.source_context},
                {"batch", plan.batch},
                {"dtype", plan.dtype},
                {"kv_dtype", plan.kv_dtype},
@@ -271,12 +309,15 @@ Json to_json(const Plan& plan) {
                   {{"embedding", p.embedding},
                    {"position", p.position},
                    {"attention", p.attention},
+                   {"cross_attention", p.cross_attention},
                    {"ffn", p.ffn},
                    {"norm", p.norm},
+                   {"pooler", p.pooler},
                    {"head", p.head}}},
                  {"layers", layers}}},
                {"kv_cache",
                 {{"elements_per_token", plan.kv_cache.elements_per_token},
+                 {"source_elements_per_token", plan.kv_cache.source_elements_per_token},
                  {"bytes_per_token", plan.kv_cache.bytes_per_token},
                  {"bytes", plan.kv_cache.bytes},
                  {"batch_bytes", plan.kv_cache.batch_bytes}}},
@@ -289,7 +330,7 @@ Json to_json(const Plan& plan) {
                  {"convention",
                   {{"multiply_add", "2"},
                    {"linear", "matrices incl. head, embedding lookup free"},
-                   {"attention", "causal, mean attended length, windows exact"},
+                   {"attention", "mean attended length, windows exact"},
                    {"train", "3 x forward"}}}}},
                {"memory",
                 {{"weights", m.weights},

@@ -2,10 +2,13 @@
 // and serving. Arithmetic on the spec; no tensor is made. Counts that do not fit 64 bits are refused (plan/count.h);
 // FLOPs that need not be whole or small are doubles.
 //
+// An encoder-decoder has a source of `source_context` tokens beside the target of `context` tokens; its figures a token
+// are those of one source token and one target token together.
+//
 // Conventions: a multiply-add is two FLOPs. `linear`: 2 x every matrix that multiplies the token, the head included
 // even when it is the embedding table; the embedding lookup is free. `attention`: scores and weighted sum for one query
-// token at the mean number of keys that it sees over a causal sequence of `context` tokens, (T + 1) / 2 without a
-// window, the exact mean with one. Training costs three times the forward pass.
+// token at the mean number of keys that it sees over a sequence of `context` tokens: causal, (T + 1) / 2 without a
+// window; bidirectional, T; the exact mean with a window. Training costs three times the forward pass.
 #pragma once
 
 #include <cstdint>
@@ -19,39 +22,44 @@
 namespace transept {
 
 struct PlanOptions {
-  int64_t context = 0;        // tokens of a sequence; 0: max_position_embeddings
-  int64_t batch = 1;          // sequences
-  std::string dtype = "f32";  // of the weights when the model is run; training is in f32
-  std::string kv_dtype = {};  // empty: as dtype
-  bool recompute = false;     // training keeps only each layer's input
-  int64_t memory_bytes = 0;   // of the machine that serves; 0: not asked
+  int64_t context = 0;         // tokens of a sequence; 0: max_position_embeddings
+  int64_t batch = 1;           // sequences
+  int64_t source_context = 0;  // encoder-decoder: tokens of the source; 0: as context
+  std::string dtype = "f32";   // of the weights when the model is run; training is in f32
+  std::string kv_dtype = {};   // empty: as dtype
+  bool recompute = false;      // training keeps only each layer's input
+  int64_t memory_bytes = 0;    // of the machine that serves; 0: not asked
 };
 
 // Names that dtype and kv_dtype may have.
 const std::vector<std::string>& plan_dtypes();
 
 struct Plan {
-  // Equal neighbouring layers.
+  // Equal neighbouring layers of one stack.
   struct LayerGroup {
+    bool encoder = false;  // of an encoder-decoder's encoder
     int64_t first = 0, count = 0;
-    int64_t attention = 0, ffn = 0, norm = 0;  // parameters of one layer
+    int64_t attention = 0, cross_attention = 0, ffn = 0, norm = 0;  // parameters of one layer
+    int64_t source_kv_elements_per_token = 0;                       // of cross-attention, per source token
     int64_t kv_elements_per_token = 0;
     int64_t cached_tokens = 0;  // at `context`: less than it with a window
     bool operator==(const LayerGroup&) const = default;
   };
   struct Parameters {
     int64_t total = 0;
-    int64_t active = 0;                                                // that one token touches
-    int64_t embedding = 0;                                             // the token embedding table
-    int64_t active_without_input_embedding = 0;                        // the table counts when it is the head as well
-    int64_t position = 0, attention = 0, ffn = 0, norm = 0, head = 0;  // with embedding, these add up to total
+    int64_t active = 0;                          // that one token touches
+    int64_t embedding = 0;                       // the token embedding table
+    int64_t active_without_input_embedding = 0;  // the table counts when it is the head as well
+    // With embedding, these add up to total.
+    int64_t position = 0, attention = 0, cross_attention = 0, ffn = 0, norm = 0, pooler = 0, head = 0;
     std::vector<LayerGroup> layers;
   };
   struct KvCache {
     int64_t elements_per_token = 0;
-    int64_t bytes_per_token = 0;  // while no window is full
-    int64_t bytes = 0;            // of one sequence at `context`
-    int64_t batch_bytes = 0;      // of `batch` sequences
+    int64_t source_elements_per_token = 0;  // of cross-attention
+    int64_t bytes_per_token = 0;            // while no window is full
+    int64_t bytes = 0;                      // of one sequence at `context`, its source included
+    int64_t batch_bytes = 0;                // of `batch` sequences
   };
   struct Flops {
     int64_t linear_forward_per_token = 0;
@@ -91,7 +99,7 @@ struct Plan {
   };
 
   std::string name;
-  int64_t context = 0, batch = 0;
+  int64_t context = 0, source_context = 0, batch = 0;
   std::string dtype, kv_dtype;
   bool recompute = false;
   Parameters parameters;

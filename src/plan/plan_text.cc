@@ -65,25 +65,30 @@ std::string to_text(const Plan& plan) {
   t.row("embedding", grouped(p.embedding), share(p.embedding));
   if (p.position > 0) t.row("position", grouped(p.position), share(p.position));
   t.row("attention", grouped(p.attention), share(p.attention));
+  if (p.cross_attention > 0) t.row("cross-attention", grouped(p.cross_attention), share(p.cross_attention));
   t.row("feed-forward", grouped(p.ffn), share(p.ffn));
   t.row("norms", grouped(p.norm), share(p.norm));
+  if (p.pooler > 0) t.row("pooler", grouped(p.pooler), share(p.pooler));
   if (p.head > 0) t.row("head", grouped(p.head), share(p.head));
   for (const Plan::LayerGroup& l : p.layers) {
-    const std::string label = l.count == 1 ? fmt::format("layer {}", l.first)
-                                           : fmt::format("layers {} to {}, each", l.first, l.first + l.count - 1);
-    const std::string note = l.cached_tokens < plan.context ? fmt::format("window of {}", l.cached_tokens) : "";
-    t.row(label, grouped(l.attention + l.ffn + l.norm), note);
+    const std::string label = (l.encoder ? "encoder " : "") +
+                              (l.count == 1 ? fmt::format("layer {}", l.first)
+                                            : fmt::format("layers {} to {}, each", l.first, l.first + l.count - 1));
+    const bool windowed = l.kv_elements_per_token > 0 && l.cached_tokens < plan.context;
+    const std::string note = windowed ? fmt::format("window of {}", l.cached_tokens) : "";
+    t.row(label, grouped(l.attention + l.cross_attention + l.ffn + l.norm), note);
   }
 
   t.heading("KV cache");
   t.row("elements a token", grouped(plan.kv_cache.elements_per_token));
+  if (plan.source_context > 0) t.row("elements a source token", grouped(plan.kv_cache.source_elements_per_token));
   t.row("bytes a token", bytes(plan.kv_cache.bytes_per_token));
   t.row("a sequence at the context", bytes(plan.kv_cache.bytes));
   if (plan.batch > 1) t.row("the batch", bytes(plan.kv_cache.batch_bytes));
 
   t.heading("FLOPs a token");
   t.row("linear, forward", flops(static_cast<double>(plan.flops.linear_forward_per_token)));
-  t.row("attention, forward", flops(plan.flops.attention_forward_per_token), "causal, at the mean attended length");
+  t.row("attention, forward", flops(plan.flops.attention_forward_per_token), "at the mean attended length");
   t.row("training", flops(plan.flops.train_per_token), "3 x forward");
   t.row("training, a step of the batch", flops(plan.flops.train_per_step));
 

@@ -1,6 +1,7 @@
 // Attention kinds: what planner, cache, checkpoint and optimizer must know of them. No tensors here.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -18,6 +19,23 @@ struct CacheRow {
   int64_t width;  // elements
 };
 
+enum class QkNorm { kNone, kRmsnorm, kLayernorm };
+template <>
+struct EnumNames<QkNorm> {
+  static constexpr std::array<std::string_view, 3> kNames{"none", "rmsnorm", "layernorm"};
+};
+
+// What one statistic is taken over, and which weights there are.
+enum class QkNormScope {
+  kHead,      // each head by itself, one weight vector for all heads (Qwen 3, Gemma 3)
+  kEachHead,  // each head by itself, each with weights of its own (Command R+)
+  kAllHeads,  // all heads of a token together (OLMo 2)
+};
+template <>
+struct EnumNames<QkNormScope> {
+  static constexpr std::array<std::string_view, 3> kNames{"head", "each_head", "all_heads"};
+};
+
 // Scaled dot-product attention with grouped keys and values: softmax(q k^T * scale) v (arXiv:1706.03762 section 3.2.1),
 // query head h reading KV head h / (heads / kv_heads) (arXiv:2305.13245). As many KV heads as heads is multi-head
 // attention, one is multi-query.
@@ -30,6 +48,10 @@ struct GqaSpec {
   int64_t sliding_window = 0;       // keys a query sees, itself included; 0: all before it
   bool qkv_bias = false;
   bool output_bias = false;
+  QkNorm qk_norm = QkNorm::kNone;  // of queries and keys, before rotation; eps and unit offset are the layer norm's
+  QkNormScope qk_norm_scope = QkNormScope::kHead;
+  double logit_softcap = 0;  // c: scores become c tanh(score / c) before bias and mask (arXiv:2408.00118); 0: none
+  bool sinks = false;        // a learned logit a head that joins the softmax and carries no value
 
   template <class V>
   void fields(V& v) {
@@ -41,6 +63,11 @@ struct GqaSpec {
     v("sliding_window", sliding_window, AtLeast{0}, "keys a query sees, itself included; 0: every earlier one");
     v("qkv_bias", qkv_bias, Any{}, "biases on the query, key and value projections");
     v("output_bias", output_bias, Any{}, "bias on the output projection");
+    v("qk_norm", qk_norm, Any{}, "norm of queries and keys, before rotation");
+    v("qk_norm_scope", qk_norm_scope, Any{},
+      "head: each head by itself, weights shared; each_head: weights of its own; all_heads: all heads together");
+    v("logit_softcap", logit_softcap, AtLeast{0}, "c: scores become c tanh(score / c); 0: none");
+    v("sinks", sinks, Any{}, "a learned logit a head that joins the softmax and carries no value");
   }
 
   int64_t query_width() const { return num_attention_heads * head_dim; }
@@ -48,16 +75,40 @@ struct GqaSpec {
   int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
   double score_scale() const { return scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 
-  // Rows of qkv: all query heads, then all key heads, then all value heads.
-  void declare(int64_t hidden_size, ParamList& p) const {
+  // Elements of the norm's weights for this many heads.
+  int64_t qk_norm_width(int64_t heads) const {
+    return qk_norm_scope == QkNormScope::kHead ? head_dim : heads * head_dim;
+  }
+
+  // Self-attention. Rows of qkv: all query heads, then all key heads, then all value heads. `unit` is the value at
+  // which the layer's norm weights are an identity.
+  void declare(int64_t hidden_size, Init unit, ParamList& p) const {
     p.add("qkv.weight", {qkv_width(), hidden_size}, Init::kNormal);
     if (qkv_bias) p.add("qkv.bias", {qkv_width()}, Init::kZeros);
-    p.add("output.weight", {hidden_size, query_width()}, Init::kNormalResidual);
-    if (output_bias) p.add("output.bias", {hidden_size}, Init::kZeros);
+    declare_rest(hidden_size, unit, p);
+  }
+  // Cross-attention: queries from the decoder, keys and values (in this order) from the encoder.
+  void declare_cross(int64_t hidden_size, Init unit, ParamList& p) const {
+    p.add("q.weight", {query_width(), hidden_size}, Init::kNormal);
+    if (qkv_bias) p.add("q.bias", {query_width()}, Init::kZeros);
+    p.add("kv.weight", {2 * kv_width(), hidden_size}, Init::kNormal);
+    if (qkv_bias) p.add("kv.bias", {2 * kv_width()}, Init::kZeros);
+    declare_rest(hidden_size, unit, p);
   }
   std::vector<CacheRow> cache_rows() const { return {{"k", kv_width()}, {"v", kv_width()}}; }
   // Multiply-adds counted as two, forward, for one query token and one attended key: scores and weighted sum.
   int64_t flops_per_query_key() const { return 4 * query_width(); }
+
+ private:
+  void declare_rest(int64_t hidden_size, Init unit, ParamList& p) const {
+    if (qk_norm != QkNorm::kNone) {
+      p.add("q_norm.weight", {qk_norm_width(num_attention_heads)}, unit);
+      p.add("k_norm.weight", {qk_norm_width(num_key_value_heads)}, unit);
+    }
+    if (sinks) p.add("sinks", {num_attention_heads}, Init::kZeros);
+    p.add("output.weight", {hidden_size, query_width()}, Init::kNormalResidual);
+    if (output_bias) p.add("output.bias", {hidden_size}, Init::kZeros);
+  }
 };
 
 using AttentionKinds = Kinds<GqaSpec>;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "spec/groups.h"
+#include "spec/keys.h"
 #include "spec/nearest.h"
 #include "spec/text.h"
 
@@ -11,15 +12,24 @@ namespace transept {
 namespace {
 
 template <class G>
-GroupRule rule_of() {
-  GroupRule rule{.key = G::kKey, .default_kind = {}, .kept = {}};
-  if constexpr (GroupWithKinds<G>) rule.default_kind = kind_name(G{}.spec);
+GroupRule rule_of(std::string_view group_key) {
+  GroupRule rule{.key = group_key, .default_kind = {}, .kept = {}, .nested = {}};
+  if constexpr (GroupWithKinds<G>) {
+    rule.default_kind = kind_name(G{}.spec);
+    for_each_kind<G>([&](G group) {
+      auto nest = [&]<class T>(std::string_view inner, T&, auto, std::string_view) {
+        if constexpr (kIsKinds<T>) rule.nested.push_back(rule_of<NestedGroup<T>>(inner));
+      };
+      visit_group(group, nest);
+    });
+  }
   auto collect = [&](std::string_view key, auto&, auto, std::string_view) { rule.kept.emplace_back(key); };
   G{}.common(collect);
   return rule;
 }
 
 Json merge_documents(Json base, const Json& over) {
+  if (!base.is_object() || !over.is_object()) return over;
   base.erase("name");
   base.erase("description");
   if (over.contains("layers") || over.contains("num_hidden_layers")) {
@@ -29,8 +39,13 @@ Json merge_documents(Json base, const Json& over) {
   for (const auto& [key, value] : over.items()) {
     const auto rule =
         std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
-    const bool group = rule != group_rules().end() && base.contains(key);
-    base[key] = group ? merge_group(*rule, base[key], value) : value;
+    if (!base.contains(key)) {
+      base[key] = value;
+    } else if (rule != group_rules().end()) {
+      base[key] = merge_group(*rule, base[key], value);
+    } else {
+      base[key] = is_stack_key(key) ? merge_documents(base[key], value) : value;
+    }
   }
   return base;
 }
@@ -38,8 +53,11 @@ Json merge_documents(Json base, const Json& over) {
 }  // namespace
 
 const std::vector<GroupRule>& group_rules() {
-  static const std::vector<GroupRule> rules{rule_of<NormGroup>(), rule_of<PositionGroup>(), rule_of<AttentionGroup>(),
-                                            rule_of<FfnGroup>()};
+  static const std::vector<GroupRule> rules = [] {
+    std::vector<GroupRule> all;
+    for_each_group([&]<class G>(G) { all.push_back(rule_of<G>(G::kKey)); });
+    return all;
+  }();
   return rules;
 }
 
@@ -53,7 +71,12 @@ Json merge_group(const GroupRule& rule, const Json& base, const Json& over) {
       if (base.contains(key)) merged[key] = base[key];
     }
   }
-  for (const auto& [key, value] : over.items()) merged[key] = value;
+  for (const auto& [key, value] : over.items()) {
+    const auto inner = std::find_if(rule.nested.begin(), rule.nested.end(),
+                                    [&, name = std::string_view(key)](const GroupRule& r) { return r.key == name; });
+    const bool both = inner != rule.nested.end() && merged.contains(key);
+    merged[key] = both ? merge_group(*inner, merged[key], value) : value;
+  }
   return merged;
 }
 

@@ -19,11 +19,12 @@ struct GroupRule {
   std::string_view key;
   std::string default_kind;
   std::vector<std::string> kept;
+  std::vector<GroupRule> nested;  // groups inside it, of any of its kinds
 };
 const std::vector<GroupRule>& group_rules();
 
-// `over` laid over `base`, key by key. When `over` names another kind, the base's keys do not apply, save the kept
-// ones. What is no object is left for the reader to refuse.
+// `over` laid over `base`, key by key and likewise inside nested groups. When `over` names another kind, the base's
+// keys do not apply, save the kept ones. What is no object is left for the reader to refuse.
 Json merge_group(const GroupRule& rule, const Json& base, const Json& over);
 
 using PresetLookup = std::function<std::optional<Json>(std::string_view name)>;

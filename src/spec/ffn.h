@@ -11,25 +11,32 @@
 
 namespace transept {
 
-enum class Activation { kRelu, kGelu, kGeluTanh, kSilu };
+enum class Activation { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kSigmoid };
 
-// kGelu is x * Phi(x) with the error function; kGeluTanh its tanh approximation (arXiv:1606.08415 section 2).
-enum class FfnKind { kRelu, kGelu, kGeluTanh, kSwiglu, kGeglu };
+// gelu is x * Phi(x) with the error function; gelu_tanh its tanh approximation (arXiv:1606.08415 section 2).
+// relu_squared is max(x, 0)^2 (arXiv:2109.08668). In geglu the gate is tanh-GELU, as T5 v1.1 and Gemma run it.
+enum class FfnKind { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kGlu, kReglu, kGeglu, kGegluErf, kSwiglu };
 template <>
 struct EnumNames<FfnKind> {
-  static constexpr std::array<std::string_view, 5> kNames{"relu", "gelu", "gelu_tanh", "swiglu", "geglu"};
+  static constexpr std::array<std::string_view, 10> kNames{"relu", "relu_squared", "gelu",  "gelu_tanh", "silu",
+                                                           "glu",  "reglu",        "geglu", "geglu_erf", "swiglu"};
 };
 
 struct FfnForm {
   Activation activation;
   bool gated;
 };
-inline constexpr std::array<FfnForm, 5> kFfnForms{{
+inline constexpr std::array<FfnForm, EnumNames<FfnKind>::kNames.size()> kFfnForms{{
     {Activation::kRelu, false},
+    {Activation::kReluSquared, false},
     {Activation::kGelu, false},
     {Activation::kGeluTanh, false},
+    {Activation::kSilu, false},
+    {Activation::kSigmoid, true},
+    {Activation::kRelu, true},
+    {Activation::kGeluTanh, true},
+    {Activation::kGelu, true},
     {Activation::kSilu, true},
-    {Activation::kGeluTanh, true},  // GeGLU as Gemma runs it: the tanh form
 }};
 
 struct FfnSpec {

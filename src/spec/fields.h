@@ -2,12 +2,15 @@
 //     template <class V> void fields(V& v) { v("eps", eps, Above{0.0}, "added to the variance"); }
 // and that one list serves reading, writing, validation, the JSON Schema and the documentation. A visitor is called as
 //     v(key, member, constraint, help)
-// with member a bool, int64_t, double, std::string or an enum that has an EnumNames specialization.
+// with member a bool, int64_t, double, std::string, an enum that has an EnumNames specialization, a
+// std::vector<double> (a list, each of whose entries the constraint holds for), or a std::variant of kinds (a group
+// inside the group).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <variant>
 
 namespace transept {
 
@@ -18,6 +21,9 @@ struct AtLeast {
 struct Above {
   double low;
 };  // low < x
+struct AboveUpTo {
+  double low, high;
+};  // low < x <= high
 struct Between {
   double low, high;
 };  // low <= x <= high
@@ -27,5 +33,13 @@ struct Fraction {};  // 0 <= x < 1
 // enum's order from 0.
 template <class E>
 struct EnumNames;
+
+template <class T>
+inline constexpr bool kIsKinds = false;
+template <class... K>
+inline constexpr bool kIsKinds<std::variant<K...>> = true;
+
+// Entries of a list at most.
+inline constexpr size_t kMaxListEntries = 4096;
 
 }  // namespace transept

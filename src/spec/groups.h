@@ -1,6 +1,6 @@
-// The groups of a spec document: "norm", "position", "attention", "ffn". A group is a kind with that kind's keys, and
-// keys that belong to the group whatever its kind. `visit_group` walks all keys but "kind", which each reader, writer
-// or schema treats by itself.
+// The groups of a spec document: "norm", "block", "position", "attention", "ffn". A group is a kind with that kind's
+// keys, and keys that belong to the group whatever its kind. `visit_group` walks all keys but "kind", which each
+// reader, writer or schema treats by itself.
 #pragma once
 
 #include <concepts>
@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "spec/attention.h"
+#include "spec/block.h"
 #include "spec/ffn.h"
 #include "spec/norm.h"
 #include "spec/position.h"
@@ -22,7 +23,17 @@ struct NormGroup {
   NormPlacement placement = NormPlacement::kPre;
   template <class V>
   void common(V& v) {
-    v("placement", placement, Any{}, "pre: x + f(norm(x)), and a norm after the last layer; post: norm(x + f(x))");
+    v("placement", placement, Any{},
+      "pre: x + f(norm(x)); post: norm(x + f(x)); post_sublayer: x + norm(f(x)); sandwich: x + norm(f(norm(x)))");
+  }
+};
+
+struct BlockGroup {
+  static constexpr std::string_view kKey = "block";
+  BlockSpec spec;
+  template <class V>
+  void common(V& v) {
+    spec.fields(v);
   }
 };
 
@@ -52,6 +63,22 @@ struct FfnGroup {
   }
 };
 
+// A variant of kinds inside a group ("scaling" of rope), as a group of its own.
+template <class Any>
+struct NestedGroup;
+template <class... K>
+struct NestedGroup<std::variant<K...>> {
+  using KindList = Kinds<K...>;
+  std::variant<K...> spec;
+  template <class V>
+  void common(V&) {}
+};
+
+template <class G>
+inline constexpr bool kIsNested = false;
+template <class Any>
+inline constexpr bool kIsNested<NestedGroup<Any>> = true;
+
 template <class G>
 concept GroupWithKinds = requires { typename G::KindList; };
 
@@ -59,6 +86,16 @@ template <class G, class V>
 void visit_group(G& group, V& v) {
   if constexpr (GroupWithKinds<G>) std::visit([&](auto& kind) { kind.fields(v); }, group.spec);
   group.common(v);
+}
+
+// All groups, in the order of a written document: f(group) with each, default-constructed.
+template <class F>
+void for_each_group(F&& f) {
+  f(NormGroup{});
+  f(BlockGroup{});
+  f(PositionGroup{});
+  f(AttentionGroup{});
+  f(FfnGroup{});
 }
 
 // f(group) with each kind in turn, default-constructed.

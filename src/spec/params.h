@@ -11,14 +11,15 @@ namespace transept {
 
 enum class Init {
   kNormal,          // N(0, initializer_range^2)
-  kNormalResidual,  // as above, divided by sqrt(2 * layers): projections that end on the residual stream (GPT-2,
-                    // section 2.3)
+  kNormalResidual,  // as above, divided by sqrt(sublayers of its stack): projections that end on the residual stream
+                    // (GPT-2, section 2.3)
   kZeros,
   kOnes,
 };
 
-// Where a parameter belongs in a count.
-enum class Part { kEmbedding, kPosition, kAttention, kFfn, kNorm, kHead };
+// Where a parameter belongs in a count. kPosition: all tables that are added to the token embedding, and tables of
+// biases by distance.
+enum class Part { kEmbedding, kPosition, kAttention, kCrossAttention, kFfn, kNorm, kPooler, kHead };
 
 struct ParamDecl {
   std::string name;  // e.g. "layers.3.attention.qkv.weight"; matrices are [out_features, in_features], row-major
@@ -26,13 +27,14 @@ struct ParamDecl {
   Init init = Init::kNormal;
   Part part = Part::kAttention;
   int64_t layer = -1;                               // -1: outside the layers
+  bool encoder = false;                             // of an encoder-decoder's encoder
   bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
 };
 
 class ParamList {
  public:
   void add(std::string name, std::vector<int64_t> shape, Init init) {
-    decls_.push_back({prefix_ + std::move(name), std::move(shape), init, part_, layer_});
+    decls_.push_back({prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_});
   }
   // The scope of the declarations that follow.
   void scope(std::string prefix, Part part, int64_t layer = -1) {
@@ -40,6 +42,7 @@ class ParamList {
     part_ = part;
     layer_ = layer;
   }
+  void set_encoder(bool encoder) { encoder_ = encoder; }  // whose stack the declarations that follow belong to
   const std::vector<ParamDecl>& decls() const& { return decls_; }
   std::vector<ParamDecl> decls() && {
     return std::move(decls_);
@@ -50,6 +53,7 @@ class ParamList {
   std::string prefix_;
   Part part_ = Part::kEmbedding;
   int64_t layer_ = -1;
+  bool encoder_ = false;
 };
 
 }  // namespace transept

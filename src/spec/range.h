@@ -30,6 +30,7 @@ struct Range {
 inline Range range_of(Any) { return {}; }
 inline Range range_of(AtLeast c) { return {.low = c.low}; }
 inline Range range_of(Above c) { return {.low = c.low, .low_open = true}; }
+inline Range range_of(AboveUpTo c) { return {.low = c.low, .high = c.high, .low_open = true}; }
 inline Range range_of(Between c) { return {.low = c.low, .high = c.high}; }
 inline Range range_of(Fraction) { return {.low = 0, .high = 1, .high_open = true}; }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -58,19 +59,42 @@ class Findings {
   size_t more_ = 0;
 };
 
-// An object of the document with the place of each of its keys. In a merged group, keys that the layer gives stand at
-// `over_path`.
+// An object of the document with the place of each of its keys. A merged group was laid together from several objects:
+// a key stands where the last of them that has it stands.
 struct Source {
+  struct Overlay {
+    const Json* object;
+    std::string path;
+  };
   const Json& object;
   std::string path;
-  const Json* over = nullptr;
-  std::string over_path = {};
+  std::vector<Overlay> overlays = {};
 
   std::string at(std::string_view key) const {
-    const std::string& base = over != nullptr && over->contains(key) ? over_path : path;
+    std::string base = path;
+    for (const Overlay& o : overlays) {
+      if (o.object->contains(key)) base = o.path;
+    }
     return (base.empty() ? "" : base + ".") + printable(key);
   }
+  // The group inside this one under that key.
+  Source inside(const std::string& key, const Json& group) const {
+    const auto below = [&](const std::string& base) { return (base.empty() ? "" : base + ".") + key; };
+    Source nested{group, below(path)};
+    for (const Overlay& o : overlays) {
+      if (!o.object->contains(key)) continue;
+      const Json& given = (*o.object)[key];
+      if (!given.is_object()) return {group, below(o.path)};
+      nested.overlays.push_back({&given, below(o.path)});
+    }
+    return nested;
+  }
 };
+
+template <class G>
+struct GroupRead;
+template <class G>
+GroupRead<G> read_group(const Source& source, bool required, Findings& findings);
 
 std::string short_number(double x) {
   return Json(x == std::floor(x) && std::abs(x) < 1e15 ? Json(static_cast<int64_t>(x)) : Json(x)).dump();
@@ -111,7 +135,11 @@ class ReadFields {
     known_.emplace_back(key);
     const auto found = source_.object.find(key);
     if (found != source_.object.end()) {
-      if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
+      if constexpr (kIsKinds<T>) {
+        if (!read_nested(std::string(key), *found, member)) bad_.insert(std::string(key));
+      } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+        if (!read_list(std::string(key), *found, member, range_for<double>(constraint))) bad_.insert(std::string(key));
+      } else if (const std::string allowed = read(*found, member, constraint); !allowed.empty()) {
         bad_.insert(std::string(key));
         findings_.add(source_.at(key), "got " + describe_json(*found), "allowed: " + allowed);
       }
@@ -125,6 +153,12 @@ class ReadFields {
         const std::string type = std::is_same_v<T, int64_t> ? "an integer, " : "a number, ";
         findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
                       "allowed: " + type + describe_range(range));
+      }
+    } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+      bad_.insert(std::string(key));
+      if (required_) {
+        findings_.add(source_.at(key), "is missing (" + std::string(help) + ")",
+                      "allowed: " + describe_list(range_for<double>(constraint)));
       }
     }
   }
@@ -147,6 +181,42 @@ class ReadFields {
   }
 
  private:
+  static std::string describe_list(const Range& range) {
+    return "a list of 1 to " + std::to_string(kMaxListEntries) + " numbers, each " + describe_range(range);
+  }
+  // Lists and groups inside the group report their problems themselves; false: there were some.
+  bool read_list(const std::string& key, const Json& value, std::vector<double>& member, const Range& range) {
+    if (!value.is_array() || value.empty() || value.size() > kMaxListEntries) {
+      const std::string entries = value.size() > kMaxListEntries ? "more than " + std::to_string(kMaxListEntries) : "0";
+      findings_.add(source_.at(key), value.is_array() ? "has " + entries + " entries" : "got " + describe_json(value),
+                    "allowed: " + describe_list(range));
+      return false;
+    }
+    member.clear();
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (const std::string allowed = read_number(value[i], member.emplace_back(), range); !allowed.empty()) {
+        findings_.add(source_.at(key) + "[" + std::to_string(i) + "]", "got " + describe_json(value[i]),
+                      "allowed: " + allowed);
+        return false;
+      }
+    }
+    return true;
+  }
+  template <class T>
+  bool read_nested(const std::string& key, const Json& value, T& member) {
+    if (!value.is_object()) {
+      findings_.add(source_.at(key), "got " + describe_json(value), "allowed: an object");
+      return false;
+    }
+    auto read = read_group<NestedGroup<T>>(source_.inside(key, value), required_, findings_);
+    member = std::move(read.group.spec);
+    return read.bad.empty();
+  }
+  static std::string read_number(const Json& value, double& member, const Range& range) {
+    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
+    member = value.get<double>();
+    return {};
+  }
   // The allowed values when `value` is none of them.
   template <class C>
   static std::string read(const Json& value, bool& member, C) {
@@ -175,10 +245,7 @@ class ReadFields {
   }
   template <class C>
   static std::string read(const Json& value, double& member, C constraint) {
-    const Range range = range_for<double>(constraint);
-    if (!value.is_number() || !range.holds(value.get<double>())) return "a number, " + describe_range(range);
-    member = value.get<double>();
-    return {};
+    return read_number(value, member, range_for<double>(constraint));
   }
   template <class E, class C>
     requires std::is_enum_v<E>
@@ -326,7 +393,7 @@ class SpecReader {
       for (Problem& p : problems) findings_.add(p.where, std::move(p.what), std::move(p.mend));
     }
     read_top(whole);
-    read_layers(whole);
+    read_stacks(whole);
     if (findings_.empty()) check_size();
     findings_.throw_if_any();
     return std::move(spec_);
@@ -351,94 +418,194 @@ class SpecReader {
   Json bounded_group(const Json& value, const std::string& path) {
     Json group = Json::object();
     const Json whole = bounded(value, path);
+    size_t room = 2 * (kMaxListEntries + 1);
     for (const auto& [key, member] : whole.items()) {
       if (key.size() > kMaxText) {
         findings_.add(path + "." + printable(key), "is no known key", "remove it");
       } else if (member.is_string()) {
         group[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
       } else {
-        group[key] = member.is_structured() ? Json(member.type()) : member;
+        group[key] = member.is_structured() ? bounded_member(member, path + "." + key, room) : member;
       }
     }
     return group;
   }
 
+  // A list or a group inside a group. `room`: numbers that the group may still hold in lists.
+  Json bounded_member(const Json& value, const std::string& path, size_t& room) {
+    Json bounded_value(value.type());
+    if (value.is_array()) {
+      // One entry beyond what is allowed stays, so that a long list is refused for its length.
+      const size_t kept = std::min({value.size(), kMaxListEntries + 1, room});
+      for (size_t i = 0; i < kept; ++i)
+        bounded_value.push_back(value[i].is_structured() || value[i].is_string() ? Json(value[i].type()) : value[i]);
+      room -= kept;
+    } else if (value.size() <= kMaxKeys) {
+      for (const auto& [key, member] : value.items()) {
+        if (key.size() > kMaxText) {
+          findings_.add(path + "." + printable(key), "is no known key", "remove it");
+        } else if (member.is_string()) {
+          bounded_value[key] = member.get_ref<const std::string&>().substr(0, kMaxText);
+        } else if (member.is_array()) {
+          bounded_value[key] = bounded_member(member, path + "." + key, room);
+        } else {
+          bounded_value[key] = member.is_object() ? Json::object() : member;
+        }
+      }
+    } else {
+      findings_.add(path, "has " + std::to_string(value.size()) + " keys",
+                    "allowed: at most " + std::to_string(kMaxKeys));
+    }
+    return bounded_value;
+  }
+
   void read_top(const Json& whole) {
     const Source source{whole, ""};
     ReadFields reader(source, true, findings_);
-    for (const StructureKey& k : kDocumentKeys) reader.know(k.key);
+    for (const auto& keys : {std::span<const StructureKey>(kDocumentKeys), std::span<const StructureKey>(kLayerKeys),
+                             std::span<const StructureKey>(kStackKeys)}) {
+      for (const StructureKey& k : keys) reader.know(k.key);
+    }
     for (const GroupRule& rule : group_rules()) reader.know(rule.key);
     spec_.fields(reader);
     reader.refuse_unknown([](std::string_view key) {
       if (key == kRepeatKey.key) return std::string("it belongs into an entry of layers");
       std::string group;
-      const auto look_in = [&]<class G>(G) {
-        if (!kinds_with_key<G>(key).empty()) group = G::kKey;
-      };
-      look_in(NormGroup{});
-      look_in(PositionGroup{});
-      look_in(AttentionGroup{});
-      FfnGroup ffn;
-      auto look = [&](std::string_view k, auto&, auto, std::string_view) {
-        group = k == key ? std::string(FfnGroup::kKey) : group;
-      };
-      visit_group(ffn, look);
+      for_each_group([&]<class G>(G) {
+        const auto look = [&](G g) {
+          auto find = [&](std::string_view k, auto&, auto, std::string_view) {
+            if (k == key && group.empty()) group = G::kKey;
+          };
+          visit_group(g, find);
+        };
+        if constexpr (GroupWithKinds<G>) {
+          for_each_kind<G>(look);
+        } else {
+          look(G{});
+        }
+      });
       return group.empty() ? std::string() : "it belongs into the group " + in_quotes(group);
     });
     if (whole.contains("$schema") && !whole["$schema"].is_string()) {
       findings_.add("$schema", "got " + describe_json(whole["$schema"]), "allowed: a string");
     }
-    for (const GroupRule& rule : group_rules()) {
-      groups_[std::string(rule.key)] = whole.contains(rule.key)
-                                           ? bounded_group(whole[std::string(rule.key)], std::string(rule.key))
-                                           : Json::object();
-    }
     hidden_size_ = reader.good("hidden_size") ? spec_.hidden_size : 0;
+    for (const GroupRule& rule : group_rules()) {
+      const std::string key(rule.key);
+      Group& group = groups_[key];
+      group.path = key;
+      group.merged = group.own = whole.contains(key) ? bounded_group(whole[key], key) : Json::object();
+    }
     // Keys that every layer overrides are never used, and wrong all the same.
-    spec_.final_norm = read_base<NormGroup>().group.spec;
-    spec_.position = read_base<PositionGroup>().group.spec;
-    read_base<AttentionGroup>();
-    read_base<FfnGroup>();
+    for_each_group([&]<class G>(G) { read_group<G>(groups_[std::string(G::kKey)].source(), false, findings_); });
   }
 
-  template <class G>
-  GroupRead<G> read_base() {
-    return read_group<G>(Source{groups_[std::string(G::kKey)], std::string(G::kKey)}, false, findings_);
+  void read_stacks(const Json& whole) {
+    if (!spec_.encoder_decoder()) {
+      for (const StructureKey& k : kStackKeys) {
+        if (whole.contains(k.key))
+          findings_.add(std::string(k.key), "is given, and the topology has one stack",
+                        "set topology to \"encoder_decoder\", or give layers or num_hidden_layers at the top");
+      }
+      return read_stack(whole, "", spec_.topology == Topology::kDecoder, false, spec_);
+    }
+    for (const StructureKey& k : kLayerKeys) {
+      if (whole.contains(k.key))
+        findings_.add(std::string(k.key), "is given, and the topology has two stacks",
+                      "give it inside of encoder and decoder");
+    }
+    for (const StructureKey& k : kStackKeys) {
+      const std::string key(k.key);
+      if (!whole.contains(key)) {
+        findings_.add(key, "is missing (" + std::string(k.help) + ")", "allowed: an object");
+        continue;
+      }
+      const Json stack = bounded(whole[key], key);
+      const Source source{stack, key};
+      ReadFields reader(source, true, findings_);
+      for (const StructureKey& l : kLayerKeys) reader.know(l.key);
+      for (const GroupRule& rule : group_rules()) reader.know(rule.key);
+      reader.refuse_unknown([](std::string_view) { return std::string(); });
+      const bool decoder = &k == &kStackKeys[1];
+      const std::map<std::string, Group> document = groups_;
+      for (const GroupRule& rule : group_rules()) {
+        const std::string group(rule.key);
+        if (stack.contains(group))
+          groups_[group].lay_over(rule, bounded_group(stack[group], key + "." + group), key + "." + group);
+      }
+      read_stack(stack, key + ".", decoder, decoder, decoder ? spec_ : spec_.encoder);
+      groups_ = document;
+    }
   }
 
-  void read_layers(const Json& whole) {
-    const bool listed = whole.contains("layers"), counted = whole.contains("num_hidden_layers");
+  void read_stack(const Json& holder, const std::string& path, bool causal, bool cross, StackSpec& stack) {
+    total_layers_ = first_heads_ = 0;
+    const auto base = [&]<class G>(G) {
+      return read_group<G>(groups_[std::string(G::kKey)].source(), false, findings_);
+    };
+    stack.final_norm = base(NormGroup{}).group.spec;
+    resolve_norm(stack.final_norm, groups_["norm"].source());
+    stack.position = base(PositionGroup{}).group.spec;
+    const size_t first = stack.layers.size();
+    const bool listed = holder.contains("layers"), counted = holder.contains("num_hidden_layers");
     if (listed == counted) {
-      findings_.add(listed ? "num_hidden_layers" : "layers",
+      findings_.add(path + (listed ? "num_hidden_layers" : "layers"),
                     listed ? "stands beside layers" : "is missing, and so is num_hidden_layers", "give one of the two");
     }
-    if (listed) return read_list(whole["layers"]);
-    int64_t count = 1;  // one layer is read even when the count is missing, to find what is wrong with its groups
-    if (counted) count = read_count(whole["num_hidden_layers"], "num_hidden_layers");
-    add_layers(Json::object(), "layers[0]", count);
+    if (listed) {
+      read_list(holder["layers"], path + "layers", stack);
+    } else {
+      int64_t count = 1;  // one layer is read even when the count is missing, to find what is wrong with its groups
+      if (counted) count = read_count(holder["num_hidden_layers"], path + "num_hidden_layers");
+      add_layers(Json::object(), path + "layers[0]", count, stack);
+    }
+    for (size_t i = first; i < stack.layers.size(); ++i) {
+      stack.layers[i].causal = causal;
+      stack.layers[i].cross_attention = cross;
+    }
   }
 
-  void read_list(const Json& list) {
+  // `nested`: inside of an entry's own list, which holds no further one.
+  void read_list(const Json& list, const std::string& where, StackSpec& stack, bool nested = false) {
     if (!list.is_array() || list.empty() || list.size() > static_cast<size_t>(kMaxLayers)) {
-      findings_.add("layers",
+      findings_.add(where,
                     list.is_array() ? "has " + std::to_string(list.size()) + " entries" : "got " + describe_json(list),
                     "allowed: a list of 1 to " + std::to_string(kMaxLayers) + " objects");
       return;
     }
     for (size_t i = 0; i < list.size(); ++i) {
-      const std::string path = "layers[" + std::to_string(i) + "]";
+      const std::string path = where + "[" + std::to_string(i) + "]";
       const Json entry = bounded(list[i], path);
       const Source source{entry, path};
       ReadFields reader(source, true, findings_);
-      for (const std::string_view key : {kRepeatKey.key, NormGroup::kKey, AttentionGroup::kKey, FfnGroup::kKey})
-        reader.know(key);
-      reader.refuse_unknown([](std::string_view key) {
-        return std::string(key == PositionGroup::kKey ? "it is one for the whole model: give it outside of layers"
-                                                      : "");
-      });
+      reader.know(kRepeatKey.key);
       const int64_t repeat = entry.contains("repeat") ? read_count(entry["repeat"], path + ".repeat") : 1;
-      add_layers(entry, path, repeat);
+      if (entry.contains("layers") && !nested) {
+        reader.know("layers");
+        reader.refuse_unknown([](std::string_view) { return std::string("give it inside of the entry's layers"); });
+        repeat_list(entry["layers"], path + ".layers", repeat, stack);
+        continue;
+      }
+      for (const GroupRule& rule : group_rules()) reader.know(rule.key);
+      reader.refuse_unknown([](std::string_view) { return std::string(); });
+      add_layers(entry, path, repeat, stack);
     }
+  }
+
+  // A pattern of layers, several times over.
+  void repeat_list(const Json& list, const std::string& where, int64_t repeat, StackSpec& stack) {
+    const size_t first = stack.layers.size();
+    read_list(list, where, stack, true);
+    const std::vector<LayerSpec> pattern(stack.layers.begin() + static_cast<int64_t>(first), stack.layers.end());
+    total_layers_ += static_cast<int64_t>(pattern.size()) * (repeat - 1);
+    if (total_layers_ > kMaxLayers) return too_many_layers(where);
+    for (int64_t n = 1; n < repeat; ++n) stack.layers.insert(stack.layers.end(), pattern.begin(), pattern.end());
+  }
+
+  void too_many_layers(const std::string& where) {
+    findings_.add(where.substr(0, where.find("layers") + 6),
+                  "more than " + std::to_string(kMaxLayers) + " layers in all",
+                  "allowed: at most " + std::to_string(kMaxLayers));
   }
 
   int64_t read_count(const Json& value, const std::string& path) {
@@ -449,40 +616,66 @@ class SpecReader {
     return 1;
   }
 
+  static const GroupRule& rule_of_group(std::string_view key) {
+    return *std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
+  }
+
+  void resolve_norm(NormSpec& norm, const Source& source) {
+    auto* layer_norm = std::get_if<LayerNormSpec>(&norm);
+    if (!layer_norm || layer_norm->elementwise_affine) return;
+    layer_norm->bias = false;
+    if (source.object.value("bias", Json(false)) == Json(true))
+      findings_.add(source.at("bias"), "true, and elementwise_affine is false", "a norm without weights has no bias");
+  }
+
+  // `then` looks at the group and the conditions that join its keys, while their places are known.
   template <class G>
   GroupRead<G> read_layer_group(const Json& entry, const std::string& path, const auto& then) {
     const std::string key(G::kKey);
-    const Json& base = groups_[key];
-    if (!entry.contains(key)) {
-      const Source source{base, key};
-      GroupRead<G> read = read_group<G>(source, true, findings_);
-      then(read, source);
-      return read;
+    Group group = groups_[key];
+    if (entry.contains(key)) {
+      group.lay_over(rule_of_group(key), bounded_group(entry[key], path + "." + key), path + "." + key);
     }
-    const Json over = bounded_group(entry[key], path + "." + key);
-    const auto rule =
-        std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
-    const Json merged = merge_group(*rule, base, over);
-    const Source source{merged, key, &over, path + "." + key};
+    const Source source = group.source();
     GroupRead<G> read = read_group<G>(source, true, findings_);
     then(read, source);
     return read;
   }
 
-  void add_layers(const Json& entry, const std::string& path, int64_t count) {
+  void add_layers(const Json& entry, const std::string& path, int64_t count, StackSpec& stack) {
     total_layers_ += count;
-    if (total_layers_ > kMaxLayers) {
-      findings_.add("layers", "more than " + std::to_string(kMaxLayers) + " layers in all",
-                    "allowed: at most " + std::to_string(kMaxLayers));
-      return;
-    }
-    const auto nothing = [](const auto&, const Source&) {};
-    const GroupRead<NormGroup> norm = read_layer_group<NormGroup>(entry, path, nothing);
+    if (total_layers_ > kMaxLayers) return too_many_layers(path);
+    const GroupRead<NormGroup> norm = read_layer_group<NormGroup>(
+        entry, path, [&](GroupRead<NormGroup>& read, const Source& source) { resolve_norm(read.group.spec, source); });
+    const GroupRead<BlockGroup> block =
+        read_layer_group<BlockGroup>(entry, path, [&](GroupRead<BlockGroup>& read, const Source& source) {
+          if (!read.group.spec.parallel()) return;
+          if (norm.group.placement != NormPlacement::kPre)
+            findings_.add(source.at("form"), "parallel sublayers with a norm that is not before them",
+                          "set norm.placement to \"pre\", or form to \"sequential\"");
+          if (spec_.encoder_decoder() && &stack == &spec_)
+            findings_.add(source.at("form"), "parallel sublayers in a decoder with cross-attention",
+                          "set form to \"sequential\"");
+        });
+    const GroupRead<PositionGroup> position =
+        read_layer_group<PositionGroup>(entry, path, [&](GroupRead<PositionGroup>& read, const Source& source) {
+          if (!entry.contains("position")) return;
+          const auto of_stack = [](const PositionSpec& any) {
+            return std::visit([](const auto& kind) { return kind.kOfStack; }, any);
+          };
+          if ((of_stack(stack.position) || of_stack(read.group.spec)) && !(read.group.spec == stack.position))
+            findings_.add(source.at("kind"),
+                          "of " + in_quotes(kind_name(stack.position)) + " and " +
+                              in_quotes(kind_name(read.group.spec)) + ", one belongs to the whole stack",
+                          "learned, sinusoidal and t5 stand outside of layers, and for all of them");
+        });
     const GroupRead<AttentionGroup> attention =
         read_layer_group<AttentionGroup>(entry, path, [&](GroupRead<AttentionGroup>& read, const Source& source) {
           if (!read.good("kind")) return;
-          const bool rotary = std::holds_alternative<RopePosition>(spec_.position);
+          const auto* rope = std::get_if<RopePosition>(&position.group.spec);
+          const bool rotary = rope != nullptr && rope->partial_rotary_factor == 1;
           std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
+          if (position.bad.empty()) check_position(entry, path, position.group.spec, read.group.spec);
         });
     const GroupRead<FfnGroup> ffn =
         read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
@@ -492,8 +685,35 @@ class SpecReader {
                           "allowed: at most " + std::to_string(kMaxInteger) + " together");
           }
         });
-    const LayerSpec layer{norm.group.spec, norm.group.placement, attention.group.spec, ffn.group.spec};
-    spec_.layers.insert(spec_.layers.end(), static_cast<size_t>(count), layer);
+    LayerSpec layer;
+    layer.norm = norm.group.spec;
+    layer.placement = norm.group.placement;
+    layer.block = block.group.spec;
+    layer.position = position.group.spec;
+    layer.attention = attention.group.spec;
+    layer.ffn = ffn.group.spec;
+    stack.layers.insert(stack.layers.end(), static_cast<size_t>(count), layer);
+  }
+
+  void check_position(const Json& entry, const std::string& path, const PositionSpec& position,
+                      const AttentionSpec& attention) {
+    PositionUse use{.hidden_size = hidden_size_};
+    std::visit([&](const auto& a) { use.num_attention_heads = a.num_attention_heads, use.head_dim = a.head_dim; },
+               attention);
+    if (first_heads_ == 0) first_heads_ = use.num_attention_heads;
+    use.first_heads = first_heads_;
+    Problems problems;
+    const std::string key(PositionGroup::kKey);
+    std::visit([&](const auto& kind) { kind.check(use, key, problems); }, position);
+    // The kind calls its group "position"; each of its keys stands where it was given.
+    Group group = groups_[key];
+    if (entry.contains(key)) group.lay_over(rule_of_group(key), entry[key], path + "." + key);
+    const Source source = group.source();
+    for (Problem& p : problems) {
+      const std::string inside = p.where.substr(key.size() + 1);
+      const size_t end = std::min(inside.find('.'), inside.size());
+      findings_.add(source.at(inside.substr(0, end)) + inside.substr(end), std::move(p.what), std::move(p.mend));
+    }
   }
 
   // Extents are at most 2^30 here, so that one parameter's elements fit; their sum need not.
@@ -509,13 +729,34 @@ class SpecReader {
     }
   }
 
+  // A group as it stands so far, and the objects that it was laid together from.
+  struct Group {
+    Json merged, own;
+    std::string path;
+    std::vector<std::pair<Json, std::string>> over;
+
+    void lay_over(const GroupRule& rule, Json object, std::string at) {
+      merged = merge_group(rule, merged, object);
+      over.emplace_back(std::move(object), std::move(at));
+    }
+    Source source() const {
+      Source s{merged, path};
+      for (const auto& [object, at] : over) s.overlays.push_back({&object, at});
+      return s;
+    }
+  };
+
   std::string where_;
   Findings findings_;
   ArchSpec spec_;
-  std::map<std::string, Json> groups_;
+  std::map<std::string, Group> groups_;
   int64_t hidden_size_ = 0;  // 0: not known
+  int64_t first_heads_ = 0;  // of the first layer; 0: not known
   int64_t total_layers_ = 0;
 };
+
+template <class G>
+Json write_group(G group);
 
 struct WriteFields {
   Json& object;
@@ -523,6 +764,8 @@ struct WriteFields {
   void operator()(std::string_view key, T& member, C, std::string_view) {
     if constexpr (std::is_enum_v<T>) {
       object[std::string(key)] = EnumNames<T>::kNames[static_cast<size_t>(member)];
+    } else if constexpr (kIsKinds<T>) {
+      object[std::string(key)] = write_group(NestedGroup<T>{member});
     } else {
       object[std::string(key)] = member;
     }
@@ -552,29 +795,31 @@ Json difference(const Json& base, const Json& group) {
 
 ArchSpec spec_from_json(const Json& document, const std::string& where) { return SpecReader(where).read(document); }
 
-Json spec_to_json(const ArchSpec& spec) {
-  Json document = Json::object();
-  ArchSpec scalars = spec;
-  WriteFields writer{document};
-  scalars.fields(writer);
-  if (spec.description.empty()) document.erase("description");
-  const LayerSpec first = spec.layers.empty() ? LayerSpec{} : spec.layers.front();
-  const std::array<Json, 3> base{write_group(NormGroup{spec.final_norm, first.placement}),
-                                 write_group(AttentionGroup{first.attention}), write_group(FfnGroup{first.ffn})};
-  document["norm"] = base[0];
-  document["position"] = write_group(PositionGroup{spec.position});
-  document["attention"] = base[1];
-  document["ffn"] = base[2];
+namespace {
+
+// The groups of a stack's first layer, by key; "norm" is that of the final norm. What differs goes into `layers`.
+std::map<std::string, Json> layer_groups(const LayerSpec& layer, const NormSpec& norm) {
+  return {{"norm", write_group(NormGroup{norm, layer.placement})},
+          {"block", write_group(BlockGroup{layer.block})},
+          {"position", write_group(PositionGroup{layer.position})},
+          {"attention", write_group(AttentionGroup{layer.attention})},
+          {"ffn", write_group(FfnGroup{layer.ffn})}};
+}
+
+void write_stack(const StackSpec& stack, Json& document) {
+  const LayerSpec first = stack.layers.empty() ? LayerSpec{} : stack.layers.front();
+  std::map<std::string, Json> base = layer_groups(first, stack.final_norm);
+  base["position"] = write_group(PositionGroup{stack.position});
+  for (const GroupRule& rule : group_rules()) document[std::string(rule.key)] = base[std::string(rule.key)];
 
   Json entries = Json::array();
-  for (const LayerSpec& layer : spec.layers) {
-    const std::array<Json, 3> groups{write_group(NormGroup{layer.norm, layer.placement}),
-                                     write_group(AttentionGroup{layer.attention}), write_group(FfnGroup{layer.ffn})};
+  for (const LayerSpec& layer : stack.layers) {
+    const std::map<std::string, Json> groups = layer_groups(layer, layer.norm);
     Json entry = {{"repeat", 1}};
-    constexpr std::array<const char*, 3> kKeys{"norm", "attention", "ffn"};
-    for (size_t i = 0; i < groups.size(); ++i) {
-      const Json changed = difference(base[i], groups[i]);
-      if (!changed.empty()) entry[kKeys[i]] = changed;
+    for (const GroupRule& rule : group_rules()) {
+      const std::string key(rule.key);
+      const Json changed = difference(base[key], groups.at(key));
+      if (!changed.empty()) entry[key] = changed;
     }
     if (!entries.empty()) {
       Json& last = entries.back();
@@ -590,6 +835,23 @@ Json spec_to_json(const ArchSpec& spec) {
     document["num_hidden_layers"] = entries.front()["repeat"];
   } else {
     document["layers"] = std::move(entries);
+  }
+}
+
+}  // namespace
+
+Json spec_to_json(const ArchSpec& spec) {
+  Json document = Json::object();
+  ArchSpec scalars = spec;
+  WriteFields writer{document};
+  scalars.fields(writer);
+  if (spec.description.empty()) document.erase("description");
+  if (spec.encoder_decoder()) {
+    document["encoder"] = document["decoder"] = Json::object();
+    write_stack(spec.encoder, document["encoder"]);
+    write_stack(spec, document["decoder"]);
+  } else {
+    write_stack(spec, document);
   }
   return document;
 }

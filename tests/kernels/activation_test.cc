@@ -11,8 +11,8 @@
 namespace transept {
 namespace {
 
-constexpr ActivationKind kKinds[] = {ActivationKind::kRelu, ActivationKind::kGelu, ActivationKind::kGeluTanh,
-                                     ActivationKind::kSilu};
+constexpr ActivationKind kKinds[] = {ActivationKind::kRelu, ActivationKind::kGelu,        ActivationKind::kGeluTanh,
+                                     ActivationKind::kSilu, ActivationKind::kReluSquared, ActivationKind::kSigmoid};
 
 std::vector<double> values(ActivationKind kind, const std::vector<float>& x) {
   std::vector<double> y(x.size());
@@ -99,10 +99,14 @@ TEST(Activation, FarFromZeroAndAtZero) {
       GuardedRows in(shape, x), d_out(shape, ones), d_in(shape), out(shape);
       activation_backward(kind, in.view(), d_out.view(), d_in.view(), out.view());
       for (size_t i = 0; i < x.size(); ++i) {
-        const bool zero = x[i] == 0, smooth = kind != ActivationKind::kRelu;
-        EXPECT_NEAR(out.values()[i], std::max(x[i], 0.f), tolerance::kVanishingTail) << x[i];
-        EXPECT_NEAR(d_in.values()[i], zero ? (smooth ? 0.5f : 0.f) : (x[i] > 0 ? 1.f : 0.f), tolerance::kVanishingTail)
-            << x[i];
+        const bool positive = x[i] > 0, zero = x[i] == 0;
+        // Value and slope: those of the positive and the negative asymptote, and at zero.
+        double value = positive ? static_cast<double>(x[i]) : 0, slope = positive ? 1 : zero ? 0.5 : 0;
+        if (kind == ActivationKind::kRelu && zero) slope = 0;
+        if (kind == ActivationKind::kReluSquared) slope = 2 * value, value *= value;
+        if (kind == ActivationKind::kSigmoid) value = slope, slope = zero ? 0.25 : 0;
+        EXPECT_NEAR(out.values()[i], static_cast<float>(value), tolerance::kVanishingTail) << x[i];
+        EXPECT_NEAR(d_in.values()[i], static_cast<float>(slope), tolerance::kVanishingTail) << x[i];
       }
     }
   });
@@ -143,6 +147,8 @@ TEST(ActivationReference, PublishedValues) {
   EXPECT_NEAR(ref::activation(ActivationKind::kGeluTanh, 1), 0.8411919906082768, tolerance::kDouble);
   EXPECT_NEAR(ref::activation(ActivationKind::kSilu, 1), 0.7310585786300049, tolerance::kDouble);
   EXPECT_EQ(ref::activation(ActivationKind::kRelu, 1), 1);
+  EXPECT_EQ(ref::activation(ActivationKind::kReluSquared, 3), 9);
+  EXPECT_NEAR(ref::activation(ActivationKind::kSigmoid, 1), 0.7310585786300049, tolerance::kDouble);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // must agree.
 #include "kernels/attention.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "kernels/attention_ref.h"
 #include "support/compare.h"
@@ -22,20 +24,53 @@ namespace {
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUntouched = 12345.f;
 
+// What makes scores of products, beside scale and window.
+struct Options {
+  bool causal = true, bias = false, sinks = false;
+  float softcap = 0;
+};
+
 struct Case {
   int64_t heads, kv_heads, head_dim, rows, window, first_position = 0;
   // (first position, rows) of each chunk of keys; empty: one chunk, the rows themselves.
   std::vector<std::pair<int64_t, int64_t>> chunks = {};
+  Options options = {};
 
   std::string text() const {
     std::string s = "heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " head_dim " +
                     std::to_string(head_dim) + " rows " + std::to_string(rows) + " window " + std::to_string(window) +
                     " at " + std::to_string(first_position);
     for (const auto& [first, n] : chunks) s += " [" + std::to_string(first) + ", +" + std::to_string(n) + ")";
-    return s;
+    return s + (options.causal ? " causal" : "") + (options.bias ? " bias" : "") + (options.sinks ? " sinks" : "") +
+           " cap " + std::to_string(options.softcap);
   }
+  // Without the pointers, which a Sequence has.
   AttentionShape shape() const {
-    return {heads, kv_heads, head_dim, 1.3f / std::sqrt(static_cast<float>(head_dim)), window};
+    return {heads,
+            kv_heads,
+            head_dim,
+            1.3f / std::sqrt(static_cast<float>(head_dim)),
+            options.causal,
+            window,
+            options.softcap,
+            nullptr,
+            0,
+            0,
+            nullptr};
+  }
+  std::vector<std::pair<int64_t, int64_t>> all_chunks() const {
+    return chunks.empty() ? std::vector{std::pair{first_position, rows}} : chunks;
+  }
+  // The least and the greatest distance of a visible pair: what a table of biases must hold.
+  std::pair<int64_t, int64_t> distances() const {
+    int64_t least = std::numeric_limits<int64_t>::max(), most = std::numeric_limits<int64_t>::min();
+    for (const auto& [first, n] : all_chunks()) {
+      least = std::min(least, first_position - first - n + 1);
+      most = std::max(most, first_position + rows - 1 - first);
+    }
+    if (options.causal) least = std::max<int64_t>(least, 0);
+    if (window > 0) least = std::max(least, 1 - window), most = std::min(most, window - 1);
+    return {least, std::max(least, most)};
   }
 };
 
@@ -81,7 +116,8 @@ class Sequence {
         out_(c.rows, c.heads * c.head_dim, 7, kNaN),
         d_out_(c.rows, c.heads * c.head_dim, 7, 0),
         d_qkv_(c.rows, (c.heads + 2 * c.kv_heads) * c.head_dim, 5, kNaN),
-        lse_(static_cast<size_t>(c.rows * c.heads), kNaN) {
+        lse_(static_cast<size_t>(c.rows * c.heads), kNaN),
+        d_kv_(c.chunks.size() == 1 ? c.chunks[0].second : 0, 2 * c.kv_heads * c.head_dim, 3, kNaN) {
     const CounterRng rng(seed, Stream::kTest);
     uint64_t draw = 0;
     const auto randomize = [&](Strided& x) {
@@ -95,9 +131,39 @@ class Sequence {
       cached_.emplace_back(n, 2 * c.kv_heads * c.head_dim, 3, 0.f);
       randomize(cached_.back());
     }
+    // An entry depends on head and distance alone, so that the tables of all cases agree. What lies around it is NaN.
+    const CounterRng options(7, Stream::kTest);
+    const int64_t group = c.heads / c.kv_heads;
+    if (c.options.bias) {
+      const auto [least, most] = c.distances();
+      bias_.assign(static_cast<size_t>((most - least + 1) * c.heads) + 2 * kMargin, kNaN);
+      d_bias_.assign(bias_.size(), kUntouched);
+      size_t at = kMargin;
+      for (int64_t g = 0; g < c.kv_heads; ++g) {
+        for (int64_t d = least; d <= most; ++d) {
+          for (int64_t h = 0; h < group; ++h)
+            bias_[at++] =
+                static_cast<float>(options.normal(static_cast<uint64_t>((d + 5000) * c.heads + g * group + h)));
+        }
+      }
+    }
+    for (int64_t h = 0; h < c.heads && c.options.sinks; ++h)
+      sinks_.push_back(static_cast<float>(2 * options.normal(static_cast<uint64_t>(h))));
+    d_sinks_.assign(sinks_.size(), kNaN);
   }
 
   const Case& the_case() const { return case_; }
+  AttentionShape shape() const {
+    AttentionShape shape = case_.shape();
+    if (case_.options.bias) {
+      const auto [least, most] = case_.distances();
+      shape.bias = bias_.data() + kMargin;
+      shape.bias_first = least;
+      shape.bias_distances = most - least + 1;
+    }
+    if (case_.options.sinks) shape.sinks = sinks_.data();
+    return shape;
+  }
   Strided& qkv() { return qkv_; }
   Strided& d_qkv() { return d_qkv_; }
   Strided& chunk(size_t i) { return cached_[i]; }
@@ -117,17 +183,38 @@ class Sequence {
     return {qkv_.row(0), qkv_.stride, case_.rows, case_.first_position, chunks_, out_.row(0), out_.stride, lse_.data()};
   }
   AttentionGradient gradient() {
-    float* d = d_qkv_.row(0);
-    return {sequence(), d_out_.row(0), d, d + q_width(), d + q_width() + kv_width()};
+    float* const d = d_qkv_.row(0);
+    float* const dk = case_.chunks.empty() ? d + q_width() : d_kv_.row(0);
+    return {sequence(),
+            d_out_.row(0),
+            d,
+            dk,
+            dk + kv_width(),
+            case_.options.bias ? d_bias_.data() + kMargin : nullptr,
+            case_.options.sinks ? d_sinks_.data() : nullptr};
   }
 
   std::vector<float> out() { return out_.take(0, q_width()); }
   const std::vector<float>& lse() const { return lse_; }
   std::vector<float> d_out() { return d_out_.take(0, q_width()); }
   std::vector<float> dq() { return d_qkv_.take(0, q_width()); }
-  std::vector<float> dk() { return d_qkv_.take(q_width(), kv_width()); }
-  std::vector<float> dv() { return d_qkv_.take(q_width() + kv_width(), kv_width()); }
-  bool gaps_untouched() { return out_.gaps_untouched() && d_qkv_.gaps_untouched(); }
+  std::vector<float> dk() {
+    return case_.chunks.empty() ? d_qkv_.take(q_width(), kv_width()) : d_kv_.take(0, kv_width());
+  }
+  std::vector<float> dv() {
+    return case_.chunks.empty() ? d_qkv_.take(q_width() + kv_width(), kv_width()) : d_kv_.take(kv_width(), kv_width());
+  }
+  std::vector<float> d_bias() const {
+    if (d_bias_.empty()) return {};
+    return {d_bias_.begin() + kMargin, d_bias_.end() - kMargin};
+  }
+  const std::vector<float>& d_sinks() const { return d_sinks_; }
+  bool gaps_untouched() {
+    for (size_t i = 0; i < std::min<size_t>(kMargin, d_bias_.size()); ++i) {
+      if (d_bias_[i] != kUntouched || d_bias_[d_bias_.size() - 1 - i] != kUntouched) return false;
+    }
+    return out_.gaps_untouched() && d_qkv_.gaps_untouched() && d_kv_.gaps_untouched();
+  }
 
   ref::AttentionInput input() {
     ref::AttentionInput in{case_.heads,
@@ -139,7 +226,13 @@ class Sequence {
                            {},
                            doubles(qkv_.take(0, q_width())),
                            {},
-                           {}};
+                           {},
+                           case_.options.causal,
+                           static_cast<double>(case_.options.softcap),
+                           {},
+                           shape().bias_first,
+                           doubles(sinks_)};
+    if (case_.options.bias) in.bias.assign(bias_.begin() + kMargin, bias_.end() - kMargin);
     const auto add = [&](Strided& x, int64_t at, int64_t first) {
       for (int64_t r = 0; r < x.rows; ++r) {
         in.key_positions.push_back(first + r);
@@ -155,7 +248,10 @@ class Sequence {
  private:
   Case case_;
   Strided qkv_, out_, d_out_, d_qkv_;
+  static constexpr int64_t kMargin = 40;
   std::vector<float> lse_;
+  std::vector<float> bias_, d_bias_, sinks_, d_sinks_;
+  Strided d_kv_;
   std::vector<Strided> cached_;
   std::vector<KvChunk> chunks_;
 };
@@ -170,7 +266,7 @@ void wake(ThreadPool& pool) {
 }
 
 void run_forward(const std::vector<Sequence*>& batch, int threads = 1) {
-  const AttentionShape shape = batch[0]->the_case().shape();
+  const AttentionShape shape = batch[0]->shape();
   std::vector<AttentionSequence> sequences;
   for (Sequence* s : batch) sequences.push_back(s->sequence());
   ThreadPool pool(threads);
@@ -180,15 +276,17 @@ void run_forward(const std::vector<Sequence*>& batch, int threads = 1) {
 }
 
 void run_backward(const std::vector<Sequence*>& batch, int threads = 1) {
-  const AttentionShape shape = batch[0]->the_case().shape();
+  const AttentionShape shape = batch[0]->shape();
   std::vector<AttentionGradient> gradients;
-  int64_t longest = 0;
+  int64_t most_keys = 0;
   for (Sequence* s : batch) {
     gradients.push_back(s->gradient());
-    longest = std::max(longest, s->the_case().rows);
+    // Every sequence's gradient is laid out as the one table.
+    TRANSEPT_CHECK(!shape.bias || s->shape().bias_distances == shape.bias_distances);
+    most_keys = std::max(most_keys, gradients.back().forward.keys[0].rows);
   }
   ThreadPool pool(threads);
-  std::vector<float> workspace(static_cast<size_t>(threads * attention_backward_workspace(shape, longest)), kNaN);
+  std::vector<float> workspace(static_cast<size_t>(threads * attention_backward_workspace(shape, most_keys)), kNaN);
   wake(pool);
   attention_backward(pool, shape, gradients, workspace.data());
 }
@@ -246,9 +344,51 @@ std::vector<Case> cached_cases() {
   };
 }
 
+// Every combination of options and windows, the other properties in turn: sequences as in training, with keys of their
+// own rows or of others (cross-attention), or chunks of keys from a cache, also behind the queries.
+std::vector<Case> option_cases(bool training) {
+  const std::pair<int64_t, int64_t> heads[] = {{1, 1}, {6, 2}, {5, 5}, {8, 1}, {40, 2}};
+  const int64_t dims[] = {8, 33, 16, 20}, rows[] = {33, 150, 3, 64, 1, 90, 129};
+  std::vector<Case> cases;
+  size_t i = 0;
+  for (const bool causal : {true, false}) {
+    for (const int64_t window : {0, 5, 70}) {
+      for (const float softcap : {0.f, 1.5f}) {
+        for (const bool bias : {false, true}) {
+          for (const bool sinks : {false, true}) {
+            const Options options{causal, bias, sinks, softcap};
+            for (int turn = 0; turn < 3; ++turn, ++i) {
+              const auto [h, g] = heads[i % 5];
+              const int64_t n = rows[i % 7], first = turn == 1 ? 300 : 0;
+              Case c{h, g, dims[i % 4], n, window, first, {}, options};
+              if (training && turn == 2) c.chunks = {{causal ? 0 : -20, 71}};
+              if (!training && turn == 0) c.chunks = {{0, n}, {n, 17}, {n + 17, 40}};
+              if (!training && turn == 1) c.chunks = {{190, 61}, {251, 49}, {300, n}};
+              if (!training && turn == 2) c.chunks = {{-600, 590}, {-10, 10}, {0, n + 5}}, c.rows = 1 + n % 3;
+              cases.push_back(c);
+            }
+          }
+        }
+      }
+    }
+  }
+  if (!training) return cases;
+  // Several blocks of queries and of keys, and many more keys than queries, or fewer.
+  for (const bool causal : {true, false}) {
+    for (const int64_t window : {0, 200}) {
+      const Options all{causal, true, true, 1.5f};
+      cases.push_back({2, 1, 16, 400, window, 0, {}, all});
+      cases.push_back({3, 3, 8, 40, window, 300, {{0, 390}}, all});
+      cases.push_back({3, 1, 8, 290, window, 0, {{0, 30}}, all});
+    }
+  }
+  return cases;
+}
+
 TEST(Attention, ForwardMatchesReference) {
   std::vector<Case> cases = training_cases();
-  for (const Case& c : cached_cases()) cases.push_back(c);
+  for (const auto& more : {cached_cases(), option_cases(true), option_cases(false)})
+    cases.insert(cases.end(), more.begin(), more.end());
   for (const Case& c : cases) {
     SCOPED_TRACE(c.text());
     Sequence s(c);
@@ -264,7 +404,9 @@ TEST(Attention, ForwardMatchesReference) {
 }
 
 TEST(Attention, BackwardMatchesReference) {
-  for (const Case& c : training_cases()) {
+  std::vector<Case> cases = training_cases();
+  for (const Case& c : option_cases(true)) cases.push_back(c);
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.text());
     Sequence s(c);
     const ref::AttentionGradients expected = ref::attention_backward(s.input(), doubles(s.d_out()));
@@ -273,14 +415,19 @@ TEST(Attention, BackwardMatchesReference) {
       run_forward({&t});
       run_backward({&t});
       EXPECT_TRUE(close(t.dv(), expected.dv, tolerance::kKernel));
-      // With one key per query the softmax is constant: dq and dk are zero but for the rounding of dP - D, which the
+      EXPECT_TRUE(close(t.d_sinks(), expected.d_sinks, tolerance::kKernel));
+      // With one key per query the softmax is constant: all but dv is zero but for the rounding of dP - D, which the
       // values' size bounds.
-      if (c.window == 1 || c.rows == 1) {
-        for (const float x : t.dq()) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);
-        for (const float x : t.dk()) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);
+      const bool constant = std::all_of(expected.dq.begin(), expected.dq.end(),
+                                        [](double x) { return std::abs(x) < tolerance::kDouble; });
+      if (constant) {
+        for (const auto& d : {t.dq(), t.dk(), t.d_bias()}) {
+          for (const float x : d) EXPECT_LT(std::abs(x), 1e3 * tolerance::kKernel);
+        }
       } else {
         EXPECT_TRUE(close(t.dq(), expected.dq, tolerance::kKernel));
         EXPECT_TRUE(close(t.dk(), expected.dk, tolerance::kKernel));
+        EXPECT_TRUE(close(t.d_bias(), expected.d_bias, tolerance::kKernel));
       }
       EXPECT_TRUE(t.gaps_untouched());
     });
@@ -288,7 +435,21 @@ TEST(Attention, BackwardMatchesReference) {
 }
 
 TEST(Attention, ReferenceGradientsAreDerivatives) {
-  for (const Case& c : {Case{4, 2, 3, 6, 0}, Case{2, 2, 2, 7, 3, 11}, Case{3, 1, 2, 4, 5, 9, {{5, 2}, {8, 5}}}}) {
+  std::vector<Case> cases{
+      {4, 2, 3, 6, 0}, {2, 2, 2, 7, 3, 11}, {3, 1, 2, 4, 5, 9, {{5, 2}, {8, 5}}}, {2, 2, 2, 4, 0, 10, {{12, 3}}}};
+  for (const bool causal : {true, false}) {
+    for (const int64_t window : {0, 3}) {
+      for (const bool bias : {true, false}) {
+        for (const bool sinks : {true, false}) {
+          for (const float cap : {0.f, 1.2f}) {
+            cases.push_back({4, 2, 2, 5, window, 7, {}, {causal, bias, sinks, cap}});
+            cases.push_back({2, 1, 2, 3, window, 7, {{3, 8}}, {causal, bias, sinks, cap}});
+          }
+        }
+      }
+    }
+  }
+  for (const Case& c : cases) {
     SCOPED_TRACE(c.text());
     Sequence s(c);
     const ref::AttentionInput in = s.input();
@@ -307,10 +468,18 @@ TEST(Attention, ReferenceGradientsAreDerivatives) {
     EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::q), in.q, g.dq, tolerance::kGradcheck));
     EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::k), in.k, g.dk, tolerance::kGradcheck));
     EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::v), in.v, g.dv, tolerance::kGradcheck));
+    EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::bias), in.bias, g.d_bias, tolerance::kGradcheck));
+    EXPECT_TRUE(gradient_matches(loss(&ref::AttentionInput::sinks), in.sinks, g.d_sinks, tolerance::kGradcheck));
     // The checker sees one wrong element.
+    const auto largest = [](const std::vector<double>& x) {
+      return std::max_element(x.begin(), x.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }) -
+             x.begin();
+    };
     std::vector<double> wrong = g.dk;
-    wrong[1] *= 1 + 1e-4;
-    EXPECT_FALSE(gradient_matches(loss(&ref::AttentionInput::k), in.k, wrong, tolerance::kGradcheck));
+    if (double& x = wrong[static_cast<size_t>(largest(wrong))]; x != 0) {
+      x *= 1 + 1e-4;
+      EXPECT_FALSE(gradient_matches(loss(&ref::AttentionInput::k), in.k, wrong, tolerance::kGradcheck));
+    }
   }
 }
 
@@ -344,6 +513,70 @@ TEST(Attention, PlantedErrorsAreSeen) {
   wrong = right;
   wrong.scale *= 1.001;
   EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+  wrong = right;
+  wrong.causal = false;
+  EXPECT_TRUE(forward_differs(wrong) && backward_differs(wrong));
+}
+
+TEST(Attention, PlantedErrorsInOptionsAreSeen) {
+  Sequence s({6, 2, 33, 65, 20, 7, {}, {false, true, true, 1.5f}});
+  run_forward({&s});
+  run_backward({&s});
+  const ref::AttentionInput right = s.input();
+  const auto differs = [&](const ref::AttentionInput& in) {
+    const ref::AttentionGradients g = ref::attention_backward(in, doubles(s.d_out()));
+    const auto apart = [](const std::vector<float>& a, const std::vector<double>& b) {
+      return !close(a, b, tolerance::kKernel);
+    };
+    return apart(s.out(), ref::attention_forward(in).out) && apart(s.dq(), g.dq) && apart(s.dk(), g.dk) &&
+           apart(s.dv(), g.dv) && apart(s.d_bias(), g.d_bias) && apart(s.d_sinks(), g.d_sinks);
+  };
+  EXPECT_FALSE(differs(right));
+  ref::AttentionInput wrong = right;
+  wrong.window = 19;
+  EXPECT_TRUE(differs(wrong));
+  wrong = right;
+  wrong.causal = true;
+  EXPECT_TRUE(differs(wrong));
+  wrong = right;
+  wrong.softcap *= 1.001;
+  EXPECT_TRUE(differs(wrong));
+  wrong = right;
+  for (double& x : wrong.sinks) x += 0.001;
+  EXPECT_TRUE(differs(wrong));
+  wrong = right;
+  std::rotate(wrong.bias.begin(), wrong.bias.begin() + 3, wrong.bias.end());  // a distance further
+  EXPECT_TRUE(differs(wrong));
+  wrong = right;
+  std::swap(wrong.bias[30], wrong.bias[31]);  // the biases of two heads
+  EXPECT_TRUE(differs(wrong));
+}
+
+// Soft-capping before the mask and in every path: a hidden key keeps no weight. Scores 2, 0 and 5, the third hidden.
+TEST(Attention, TheCapComesBeforeTheMask) {
+  for (const int64_t heads : {1, 24, 25, 40}) {  // query by query, and in tiles
+    AttentionShape shape{.heads = heads, .kv_heads = 1, .head_dim = 3, .scale = 1, .softcap = 1};
+    std::vector<float> q, out(static_cast<size_t>(3 * heads)), lse(static_cast<size_t>(heads));
+    for (int64_t h = 0; h < heads; ++h) q.insert(q.end(), {1, 0, 0});
+    const std::vector<float> k{2, 0, 0, 0, 0, 0, 5, 0, 0}, v{1, 0, 0, 0, 1, 0, 0, 0, 1};
+    const KvChunk chunk{k.data(), v.data(), 3, 3, 0};
+    const AttentionSequence s{q.data(), 3 * heads, 1, 1, {&chunk, 1}, out.data(), 3 * heads, lse.data()};
+    for_each_instruction_set([&] {
+      ThreadPool pool(1);
+      std::vector<float> workspace(static_cast<size_t>(attention_forward_workspace(shape)), kNaN);
+      attention_forward(pool, shape, {&s, 1}, workspace.data());
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<float> p(out.begin() + 3 * h, out.begin() + 3 * h + 3);
+        EXPECT_TRUE(close(p, std::vector<double>{0.72393, 0.27607, 0}, tolerance::kKernel)) << heads << " heads";
+        EXPECT_EQ(p[2], 0);
+      }
+    });
+    ref::AttentionInput in{heads, 1, 3, 1, 0, 1, {0, 1, 2}, doubles(q), doubles(k), doubles(v)};
+    in.softcap = 1;
+    const std::vector<double> p = ref::attention_forward(in).out;
+    EXPECT_TRUE(close(std::vector<double>(p.begin(), p.begin() + 3), std::vector<double>{0.72393, 0.27607, 0},
+                      tolerance::kKernel));
+  }
 }
 
 // Copies q, k and v of `whole` into a case that has rows [first, first + n) as queries and everything before in chunks.
@@ -358,13 +591,15 @@ void copy_rows(Sequence& whole, Sequence& part, int64_t first) {
 }
 
 TEST(Attention, PiecesEqualTheWhole) {
-  for (const int64_t window : {0, 40}) {
-    const Case c{6, 2, 20, 150, window};
+  for (const auto& [window, options] :
+       {std::pair<int64_t, Options>{0, {}}, {40, {}}, {0, {true, true, true, 1.5f}}, {40, {true, true, true, 1.5f}}}) {
+    const Case c{6, 2, 20, 150, window, 0, {}, options};
+    SCOPED_TRACE(c.text());
     Sequence whole(c);
     run_forward({&whole});
     const std::vector<float> expected = whole.out();
     for (const int64_t step : {1, 2, 7, 64, 149}) {
-      SCOPED_TRACE("window " + std::to_string(window) + " step " + std::to_string(step));
+      SCOPED_TRACE("step " + std::to_string(step));
       std::vector<float> joined;
       for (int64_t first = 0; first < c.rows; first += step) {
         const int64_t n = std::min(step, c.rows - first);
@@ -428,18 +663,21 @@ TEST(Attention, AsManyKvHeadsAsHeadsIsAttentionHeadByHead) {
 }
 
 TEST(Attention, AWindowOverAllRowsIsNoWindow) {
-  const Case none{6, 2, 20, 100, 0};
-  Case wide = none;
-  wide.window = 100;
-  Sequence a(none), b(wide);
-  for (Sequence* s : {&a, &b}) {
-    run_forward({s});
-    run_backward({s});
+  for (const bool causal : {true, false}) {
+    const Case none{6, 2, 20, 100, 0, 0, {}, {causal, true, true, 1.5f}};
+    Case wide = none;
+    wide.window = 100;
+    Sequence a(none), b(wide);
+    for (Sequence* s : {&a, &b}) {
+      run_forward({s});
+      run_backward({s});
+    }
+    EXPECT_EQ(a.out(), b.out());
+    EXPECT_EQ(a.dq(), b.dq());
+    EXPECT_EQ(a.dk(), b.dk());
+    EXPECT_EQ(a.dv(), b.dv());
+    EXPECT_EQ(a.d_bias(), b.d_bias());
   }
-  EXPECT_EQ(a.out(), b.out());
-  EXPECT_EQ(a.dq(), b.dq());
-  EXPECT_EQ(a.dk(), b.dk());
-  EXPECT_EQ(a.dv(), b.dv());
 }
 
 // Scores of up to 1e4 in size are whole numbers here, hence exact, and the softmax is all but one-hot.
@@ -470,55 +708,102 @@ TEST(Attention, LargeScoresStayFinite) {
 }
 
 TEST(Attention, RowsWithoutKeysGiveZeros) {
-  for (const int64_t rows : {4, 30}) {
-    Sequence s({2, 2, 16, rows, 0, 10, {{100, 5}}});
+  for (const Options& options : {Options{}, Options{true, true, true, 1.5f}}) {
+    for (const int64_t rows : {4, 30}) {
+      Sequence s({2, 2, 16, rows, 0, 10, {{100, 5}}, options});
+      run_forward({&s});
+      for (const float x : s.out()) EXPECT_EQ(x, 0);
+      for (size_t i = 0; i < s.lse().size(); ++i) {
+        EXPECT_EQ(s.lse()[i], options.sinks ? s.shape().sinks[i % 2] : -std::numeric_limits<float>::infinity());
+      }
+    }
+    // No keys at all.
+    Sequence none({2, 2, 16, 30, 0, 10, {{0, 0}}, options});
+    run_forward({&none});
+    for (const float x : none.out()) EXPECT_EQ(x, 0);
+    // In the backward pass too: the keys begin 5 positions after the queries.
+    Sequence s({2, 1, 16, 40, 0, 10, {{15, 40}}, options});
     run_forward({&s});
-    for (const float x : s.out()) EXPECT_EQ(x, 0);
-    for (const float x : s.lse()) EXPECT_EQ(x, -std::numeric_limits<float>::infinity());
+    run_backward({&s});
+    const ref::AttentionGradients expected = ref::attention_backward(s.input(), doubles(s.d_out()));
+    EXPECT_TRUE(close(s.dq(), expected.dq, tolerance::kKernel));
+    EXPECT_TRUE(close(s.dk(), expected.dk, tolerance::kKernel));
+    EXPECT_TRUE(close(s.dv(), expected.dv, tolerance::kKernel));
+    EXPECT_TRUE(close(s.d_bias(), expected.d_bias, tolerance::kKernel));
+    EXPECT_TRUE(close(s.d_sinks(), expected.d_sinks, tolerance::kKernel));
+    for (int64_t i = 0; i < 5 * s.q_width(); ++i) EXPECT_EQ(s.dq()[static_cast<size_t>(i)], 0);
   }
-  // In the backward pass too: the keys begin 5 positions after the queries.
-  const Case c{2, 1, 16, 40, 0, 10, {{15, 40}}};
-  Sequence s(c);
-  run_forward({&s});
-  AttentionGradient g = s.gradient();
-  Strided d_kv(c.rows, 2 * s.kv_width(), 3, kNaN);
-  g.dk = d_kv.row(0);
-  g.dv = d_kv.row(0) + s.kv_width();
-  ThreadPool pool(1);
-  std::vector<float> workspace(static_cast<size_t>(attention_backward_workspace(c.shape(), c.rows)), kNaN);
-  attention_backward(pool, c.shape(), {&g, 1}, workspace.data());
-  const ref::AttentionGradients expected = ref::attention_backward(s.input(), doubles(s.d_out()));
-  EXPECT_TRUE(close(s.dq(), expected.dq, tolerance::kKernel));
-  EXPECT_TRUE(close(d_kv.take(0, s.kv_width()), expected.dk, tolerance::kKernel));
-  EXPECT_TRUE(close(d_kv.take(s.kv_width(), s.kv_width()), expected.dv, tolerance::kKernel));
-  for (int64_t i = 0; i < 5 * s.q_width(); ++i) EXPECT_EQ(s.dq()[static_cast<size_t>(i)], 0);
+}
+
+// A sink is a key with that score and values of zero; one of -inf is none.
+TEST(Attention, ASinkIsAKeyWithoutAValue) {
+  for (const int64_t rows : {3, 90}) {
+    const Case c{2, 2, 4, rows, 0, 1, {{0, rows + 1}}};  // the first key stands for the sink
+    Sequence with_key(c), sinks({2, 2, 4, rows, 0, 1, {{1, rows}}, {true, false, true, 0}}),
+        without({2, 2, 4, rows, 0, 1, {{1, rows}}});
+    // All queries have 1 in front, so that the key (x, 0, 0, 0) scores scale * x.
+    for (Sequence* s : {&with_key, &sinks, &without}) {
+      for (int64_t r = 0; r < rows; ++r) {
+        std::copy_n(with_key.qkv().row(r), s->q_width(), s->qkv().row(r));
+        s->qkv().row(r)[0] = s->qkv().row(r)[4] = 1;
+      }
+    }
+    std::fill_n(with_key.chunk(0).row(0), 16, 0.f);
+    for (int64_t h = 0; h < 2; ++h) with_key.chunk(0).row(0)[4 * h] = sinks.shape().sinks[h] / c.shape().scale;
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(with_key.chunk(0).row(r + 1), 16, sinks.chunk(0).row(r));
+      std::copy_n(with_key.chunk(0).row(r + 1), 16, without.chunk(0).row(r));
+    }
+    run_forward({&with_key});
+    run_forward({&sinks});
+    run_forward({&without});
+    EXPECT_TRUE(close(sinks.out(), doubles(with_key.out()), tolerance::kKernel));
+    EXPECT_TRUE(close(sinks.lse(), doubles(with_key.lse()), tolerance::kKernel));
+    const std::vector<float> closed(2, -std::numeric_limits<float>::infinity());
+    AttentionShape shape = sinks.shape();
+    shape.sinks = closed.data();
+    ThreadPool pool(1);
+    std::vector<float> workspace(static_cast<size_t>(attention_forward_workspace(shape)), kNaN);
+    const AttentionSequence s = sinks.sequence();
+    attention_forward(pool, shape, {&s, 1}, workspace.data());
+    EXPECT_EQ(sinks.out(), without.out());
+  }
 }
 
 // A ragged batch gives each sequence the bits it gets alone, on any number of threads. The first sequence is long
 // enough that workers overlap: a shared workspace would show.
 TEST(Attention, BatchAndThreadsDoNotChangeABit) {
-  std::vector<Case> cases;
-  for (const int64_t rows : {1200, 300, 1, 65, 0, 17, 3}) cases.push_back({6, 2, 20, rows, 0});
-  std::vector<Sequence> alone;
-  for (size_t i = 0; i < cases.size(); ++i) alone.emplace_back(cases[i], i);
-  for (Sequence& s : alone) {
-    run_forward({&s});
-    run_backward({&s});
-  }
-  for (const int threads : {1, 2, 3}) {
-    std::vector<Sequence> together;
-    for (size_t i = 0; i < cases.size(); ++i) together.emplace_back(cases[i], i);
-    std::vector<Sequence*> batch;
-    for (Sequence& s : together) batch.push_back(&s);
-    run_forward(batch, threads);
-    run_backward(batch, threads);
-    for (size_t i = 0; i < cases.size(); ++i) {
-      SCOPED_TRACE(std::to_string(threads) + " threads, sequence " + std::to_string(i));
-      EXPECT_EQ(together[i].out(), alone[i].out());
-      EXPECT_EQ(together[i].lse(), alone[i].lse());
-      EXPECT_EQ(together[i].dq(), alone[i].dq());
-      EXPECT_EQ(together[i].dk(), alone[i].dk());
-      EXPECT_EQ(together[i].dv(), alone[i].dv());
+  for (const Options& options : {Options{}, {true, true, true, 1.5f}, {false, true, true, 1.5f}}) {
+    // In the window every sequence has the same table of distances.
+    std::vector<Case> cases;
+    for (const int64_t rows : {1200, 300, 41, 65, 60}) cases.push_back({6, 2, 20, rows, 41, 0, {}, options});
+    if (!options.bias) {
+      for (const int64_t rows : {1, 0, 17, 3}) cases.push_back({6, 2, 20, rows, 0, 0, {}, options});
+      for (Case& c : cases) c.window = 0;
+    }
+    std::vector<Sequence> alone;
+    for (size_t i = 0; i < cases.size(); ++i) alone.emplace_back(cases[i], i);
+    for (Sequence& s : alone) {
+      run_forward({&s});
+      run_backward({&s});
+    }
+    for (const int threads : {1, 2, 3}) {
+      std::vector<Sequence> together;
+      for (size_t i = 0; i < cases.size(); ++i) together.emplace_back(cases[i], i);
+      std::vector<Sequence*> batch;
+      for (Sequence& s : together) batch.push_back(&s);
+      run_forward(batch, threads);
+      run_backward(batch, threads);
+      for (size_t i = 0; i < cases.size(); ++i) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, sequence " + std::to_string(i));
+        EXPECT_EQ(together[i].out(), alone[i].out());
+        EXPECT_EQ(together[i].lse(), alone[i].lse());
+        EXPECT_EQ(together[i].dq(), alone[i].dq());
+        EXPECT_EQ(together[i].dk(), alone[i].dk());
+        EXPECT_EQ(together[i].dv(), alone[i].dv());
+        EXPECT_EQ(together[i].d_bias(), alone[i].d_bias());
+        EXPECT_EQ(together[i].d_sinks(), alone[i].d_sinks());
+      }
     }
   }
 }

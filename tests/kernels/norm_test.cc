@@ -9,8 +9,21 @@
 namespace transept {
 namespace {
 
-enum class Kind { kRms, kLayer, kLayerWithoutBias };
-constexpr Kind kKinds[] = {Kind::kRms, Kind::kLayer, Kind::kLayerWithoutBias};
+struct Kind {
+  bool rms, weighted = true;
+  float offset = 0;
+  bool bias = false;
+  const char* name;
+};
+constexpr Kind kKinds[] = {
+    {.rms = true, .name = "RMSNorm"},
+    {.rms = true, .offset = 1, .name = "RMSNorm, unit offset"},
+    {.rms = true, .weighted = false, .offset = 1, .name = "RMSNorm without a weight"},
+    {.rms = false, .bias = true, .name = "LayerNorm"},
+    {.rms = false, .name = "LayerNorm without a bias"},
+    {.rms = false, .weighted = false, .name = "LayerNorm without parameters"},
+    {.rms = false, .weighted = false, .bias = true, .name = "LayerNorm without a weight"},
+};
 // Large enough that its place in the formula matters at every width, and that a row of one feature, whose gradient is
 // nothing but eps's share, is not all cancellation.
 constexpr float kEps = 0.1f;
@@ -32,16 +45,23 @@ struct Case {
   }
 };
 
-std::vector<double> forward(Kind kind, const std::vector<double>& x, const std::vector<double>& weight,
-                            const std::vector<double>& bias) {
-  if (kind == Kind::kRms) return ref::rmsnorm(x, weight, kEps);
-  return ref::layernorm(x, weight, kind == Kind::kLayer ? std::span<const double>(bias) : std::span<const double>(),
-                        kEps);
+// What the reference takes for the weight.
+std::vector<double> factors(const Kind& kind, const std::vector<float>& weight) {
+  std::vector<double> f(weight.size(), 1.0);
+  if (!kind.weighted) return f;
+  for (size_t i = 0; i < f.size(); ++i) f[i] = static_cast<double>(kind.offset) + static_cast<double>(weight[i]);
+  return f;
 }
 
-ref::NormGradient backward(Kind kind, const std::vector<double>& dy, const std::vector<double>& x,
-                           const std::vector<double>& weight) {
-  return kind == Kind::kRms ? ref::rmsnorm_backward(dy, x, weight, kEps) : ref::layernorm_backward(dy, x, weight, kEps);
+std::vector<double> forward(const Kind& kind, const Case& c) {
+  const std::vector<double> x = as_doubles(c.x), weight = factors(kind, c.weight), bias = as_doubles(c.bias);
+  if (kind.rms) return ref::rmsnorm(x, weight, kEps);
+  return ref::layernorm(x, weight, kind.bias ? std::span<const double>(bias) : std::span<const double>(), kEps);
+}
+
+ref::NormGradient backward(const Kind& kind, const Case& c) {
+  const std::vector<double> dy = as_doubles(c.dy), x = as_doubles(c.x), weight = factors(kind, c.weight);
+  return kind.rms ? ref::rmsnorm_backward(dy, x, weight, kEps) : ref::layernorm_backward(dy, x, weight, kEps);
 }
 
 std::vector<double> plus(std::vector<double> a, const std::vector<float>& b) {
@@ -54,19 +74,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NormSweep, ::testing::ValuesIn(kRowsShapes));
 
 TEST_P(NormSweep, ForwardEqualsTheReference) {
   const Case c(GetParam());
-  for (const Kind kind : kKinds) {
-    const std::vector<double> expected = forward(kind, as_doubles(c.x), as_doubles(c.weight), as_doubles(c.bias));
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    const std::vector<double> expected = forward(kind, c);
+    const float* weight = kind.weighted ? c.weight.data() : nullptr;
+    const float* bias = kind.bias ? c.bias.data() : nullptr;
     for_each_instruction_set([&] {
       for (const bool in_place : {false, true}) {
         for (const bool statistics : {false, true}) {
           GuardedRows x(c.shape, c.x), y(c.shape);
           std::vector<float> mean(static_cast<size_t>(c.shape.rows)), rstd(mean.size());
           GuardedRows& out = in_place ? x : y;
-          if (kind == Kind::kRms) {
-            rmsnorm_forward(x.view(), c.weight.data(), kEps, out.view(), statistics ? rstd.data() : nullptr);
+          if (kind.rms) {
+            rmsnorm_forward(x.view(), weight, kind.offset, kEps, out.view(), statistics ? rstd.data() : nullptr);
           } else {
-            layernorm_forward(x.view(), c.weight.data(), kind == Kind::kLayer ? c.bias.data() : nullptr, kEps,
-                              out.view(), statistics ? mean.data() : nullptr, statistics ? rstd.data() : nullptr);
+            layernorm_forward(x.view(), weight, bias, kEps, out.view(), statistics ? mean.data() : nullptr,
+                              statistics ? rstd.data() : nullptr);
           }
           EXPECT_TRUE(close(out.values(), expected, tolerance::kKernel));
           EXPECT_TRUE(out.guard_intact());
@@ -78,15 +101,17 @@ TEST_P(NormSweep, ForwardEqualsTheReference) {
 
 TEST_P(NormSweep, BackwardEqualsTheReference) {
   const Case c(GetParam());
-  for (const Kind kind : kKinds) {
-    const ref::NormGradient expected = backward(kind, as_doubles(c.dy), as_doubles(c.x), as_doubles(c.weight));
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    const ref::NormGradient expected = backward(kind, c);
+    const float* weight = kind.weighted ? c.weight.data() : nullptr;
     for_each_instruction_set([&] {
       GuardedRows x(c.shape, c.x), y(c.shape);
       std::vector<float> mean(static_cast<size_t>(c.shape.rows)), rstd(mean.size());
-      if (kind == Kind::kRms) {
-        rmsnorm_forward(x.view(), c.weight.data(), kEps, y.view(), rstd.data());
+      if (kind.rms) {
+        rmsnorm_forward(x.view(), weight, kind.offset, kEps, y.view(), rstd.data());
       } else {
-        layernorm_forward(x.view(), c.weight.data(), nullptr, kEps, y.view(), mean.data(), rstd.data());
+        layernorm_forward(x.view(), weight, nullptr, kEps, y.view(), mean.data(), rstd.data());
       }
       enum class Output { kFresh, kAdded, kOverDy };
       for (const Output output : {Output::kFresh, Output::kAdded, Output::kOverDy}) {
@@ -94,21 +119,24 @@ TEST_P(NormSweep, BackwardEqualsTheReference) {
         if (output == Output::kAdded) dx.set(c.before);
         GuardedRows& out = output == Output::kOverDy ? dy : dx;
         std::vector<float> dweight = c.dweight, dbias = c.dbias;
-        if (kind == Kind::kRms) {
-          rmsnorm_backward(dy.view(), x.view(), c.weight.data(), rstd.data(), out.view(), output == Output::kAdded,
-                           dweight.data());
+        float* to = kind.weighted ? dweight.data() : nullptr;
+        if (kind.rms) {
+          rmsnorm_backward(dy.view(), x.view(), weight, kind.offset, rstd.data(), out.view(), output == Output::kAdded,
+                           to);
         } else {
-          layernorm_backward(dy.view(), x.view(), c.weight.data(), mean.data(), rstd.data(), out.view(),
-                             output == Output::kAdded, dweight.data(), kind == Kind::kLayer ? dbias.data() : nullptr);
+          layernorm_backward(dy.view(), x.view(), weight, mean.data(), rstd.data(), out.view(),
+                             output == Output::kAdded, to, kind.bias ? dbias.data() : nullptr);
         }
         // LayerNorm of one feature has the gradient zero: what is left of dy there is held to the size of dy.
-        const bool vanishes = kind != Kind::kRms && c.shape.width == 1;
+        const bool vanishes = !kind.rms && c.shape.width == 1;
         const std::vector<double> fresh = output == Output::kAdded ? plus(expected.dx, c.before) : expected.dx;
         const std::vector<double> actual = as_doubles(out.values());
         EXPECT_TRUE(vanishes ? close(plus(actual, c.dy), plus(fresh, c.dy), tolerance::kKernel)
                              : close(actual, fresh, tolerance::kKernel));
-        EXPECT_TRUE(close(dweight, plus(expected.dweight, c.dweight), tolerance::kKernel));
-        if (kind == Kind::kLayer) {
+        if (kind.weighted) {
+          EXPECT_TRUE(close(dweight, plus(expected.dweight, c.dweight), tolerance::kKernel));
+        }
+        if (kind.bias) {
           EXPECT_TRUE(close(dbias, plus(expected.dbias, c.dbias), tolerance::kKernel));
         }
         EXPECT_TRUE(out.guard_intact());

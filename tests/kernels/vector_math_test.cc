@@ -34,6 +34,10 @@ void SigmoidArray(const float* x, int64_t n, float* y) {
   Apply(x, n, y, [](auto d, auto v) HWY_ATTR { return Sigmoid(d, v); });
 }
 
+void TanhArray(const float* x, int64_t n, float* y) {
+  Apply(x, n, y, [](auto d, auto v) HWY_ATTR { return Tanh(d, v); });
+}
+
 void DistributionArray(const float* x, int64_t n, float* y) {
   Apply(x, n, y, [](auto d, auto v) HWY_ATTR {
     auto density = v;
@@ -57,6 +61,7 @@ HWY_AFTER_NAMESPACE();
 namespace transept {
 HWY_EXPORT(ExpArray);
 HWY_EXPORT(SigmoidArray);
+HWY_EXPORT(TanhArray);
 HWY_EXPORT(DistributionArray);
 HWY_EXPORT(DensityArray);
 
@@ -77,6 +82,7 @@ struct Function {
 void exp_array(const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(ExpArray)(x, n, y); }
 
 void sigmoid_array(const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(SigmoidArray)(x, n, y); }
+void tanh_array(const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(TanhArray)(x, n, y); }
 void distribution_array(const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(DistributionArray)(x, n, y); }
 void density_array(const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(DensityArray)(x, n, y); }
 
@@ -88,6 +94,7 @@ double absolute(float actual, double exact) { return std::abs(static_cast<double
 const Function kFunctions[] = {
     {"exp", exp_array, std::exp, -87.33654f, 88.72283f, ulps, tolerance::kExpUlp},
     {"sigmoid", sigmoid_array, exact_sigmoid, -87.3f, 100.f, ulps, tolerance::kSigmoidUlp},
+    {"tanh", tanh_array, std::tanh, -20.f, 20.f, absolute, tolerance::kTanhAbsolute},
     {"distribution", distribution_array, exact_distribution, -40.f, 40.f, absolute, tolerance::kNormalAbsolute},
     {"distribution", distribution_array, exact_distribution, -13.f, -1.f, ulps, tolerance::kNormalTailUlp},
     {"density", density_array, exact_density, -40.f, 40.f, absolute, tolerance::kNormalAbsolute},
@@ -124,6 +131,20 @@ TEST(VectorMath, WithinTheirBounds) {
       const double worst = worst_error(f, x, y);
       EXPECT_LE(worst, f.bound) << f.name;
     }
+  });
+}
+
+TEST(VectorMath, TanhAtTheEnds) {
+  for_each_instruction_set([] {
+    const std::vector<float> x = {-kInf, -1e30f, -8.7f, 0.f, 1e-30f, 8.7f, 1e30f, kInf};
+    std::vector<float> y(x.size() + 1);
+    std::vector<float> with_nan = x;
+    with_nan.push_back(kNaN);
+    tanh_array(with_nan.data(), static_cast<int64_t>(y.size()), y.data());
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_LE(absolute(y[i], std::tanh(static_cast<double>(x[i]))), tolerance::kTanhAbsolute) << x[i];
+    EXPECT_EQ(y[3], 0);
+    EXPECT_TRUE(std::isnan(y.back()));
   });
 }
 

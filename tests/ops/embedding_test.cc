@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-OpCase embedding_case(int64_t rows, int64_t width, bool with_positions) {
+OpCase embedding_case(int64_t rows, int64_t width, bool with_positions, double scale = 1) {
   const int64_t vocab = 29, positions = 40;
   std::vector<int32_t> tokens;
   std::vector<int64_t> at;
@@ -25,13 +25,15 @@ OpCase embedding_case(int64_t rows, int64_t width, bool with_positions) {
   c.params = {{vocab, width}};
   if (with_positions) c.params.push_back({positions, width});
   c.op = [=](const OpContext& context, const std::vector<Var>&, const std::vector<Param>& params) {
-    return embed(context, params[0], tokens, with_positions ? params[1] : Param{}, at);
+    std::vector<Lookup> added;
+    if (with_positions) added.push_back({params[1], at});
+    return embed(context, params[0], static_cast<float>(scale), tokens, added);
   };
   c.forward = [=](const Values& v) {
     Doubles y;
     for (size_t r = 0; r < tokens.size(); ++r) {
       for (int64_t i = 0; i < width; ++i)
-        y.push_back(row(v.params[0], tokens[r], i) + (with_positions ? row(v.params[1], at[r], i) : 0));
+        y.push_back(scale * row(v.params[0], tokens[r], i) + (with_positions ? row(v.params[1], at[r], i) : 0));
     }
     return y;
   };
@@ -40,7 +42,7 @@ OpCase embedding_case(int64_t rows, int64_t width, bool with_positions) {
     for (const Doubles& p : v.params) gradient.params.emplace_back(p.size());
     for (size_t i = 0; i < dy.size(); ++i) {
       const size_t w = static_cast<size_t>(width), r = i / w, k = i % w;
-      gradient.params[0][static_cast<size_t>(tokens[r]) * w + k] += dy[i];
+      gradient.params[0][static_cast<size_t>(tokens[r]) * w + k] += scale * dy[i];
       if (with_positions) gradient.params[1][static_cast<size_t>(at[r]) * w + k] += dy[i];
     }
     return gradient;
@@ -58,6 +60,26 @@ TEST(Embedding, EqualsTheReference) {
       for (const int64_t width : {8, 48, 1030}) check_op(embedding_case(rows, width, positions));
     }
   }
+  check_op(embedding_case(257, 48, true, 2.5));
+}
+
+// Constant tables (sinusoids) have no gradient, and others beside them keep theirs.
+TEST(Embedding, AConstantTableIsAddedAndNotTrained) {
+  ThreadPool pool(1);
+  Arena arena;
+  Tape tape;
+  const OpContext context{pool, arena, &tape};
+  const std::vector<float> memory{1, 2, 3, 4};
+  std::vector<float> gradient(4);
+  const std::vector<int64_t> rows{1, 0};
+  const std::vector<int32_t> tokens{0, 0};
+  const std::vector<Lookup> added{{{memory.data(), nullptr, 2, 2}, rows}};
+  const Var y = embed(context, {memory.data(), gradient.data(), 2, 2}, 2, tokens, added);
+  EXPECT_EQ(std::vector<float>(y.value.data(), y.value.data() + 4), (std::vector<float>{2 + 3, 4 + 4, 2 + 1, 4 + 2}));
+  y.gradient->buffer = Buffer(arena, 4);
+  std::fill_n(y.gradient->buffer.data(), 4, 1.f);
+  tape.backward();
+  EXPECT_EQ(gradient, (std::vector<float>{4, 4, 0, 0}));
 }
 
 TEST(EmbeddingDeath, TokensAndPositionsLieInTheirTables) {
@@ -68,10 +90,11 @@ TEST(EmbeddingDeath, TokensAndPositionsLieInTheirTables) {
   const Param table{memory.data(), nullptr, 3, 4};
   const std::vector<int64_t> first{0}, past{3};
   const std::vector<int32_t> good{2}, negative{-1}, outside{3};
-  EXPECT_EQ(embed(context, table, good, table, first).rows, 1);
-  EXPECT_DEATH(embed(context, table, negative, {}, first), "does not hold");
-  EXPECT_DEATH(embed(context, table, outside, {}, first), "does not hold");
-  EXPECT_DEATH(embed(context, table, good, table, past), "does not hold");
+  const std::vector<Lookup> at_first{{table, first}}, beyond{{table, past}};
+  EXPECT_EQ(embed(context, table, 1, good, at_first).rows, 1);
+  EXPECT_DEATH(embed(context, table, 1, negative, {}), "does not hold");
+  EXPECT_DEATH(embed(context, table, 1, outside, {}), "does not hold");
+  EXPECT_DEATH(embed(context, table, 1, good, beyond), "does not hold");
 }
 
 }  // namespace

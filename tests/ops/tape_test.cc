@@ -44,7 +44,7 @@ OpCase sublayer(int64_t rows, int64_t width) {
   c.inputs = {{rows, width}};
   c.params = {{width, 1, 0.3f, 1.f}, weight_of(width, width)};
   c.op = [](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
-    return linear(context, rms_norm(context, inputs[0], params[0], kEps), params[1],
+    return linear(context, rms_norm(context, inputs[0], params[0], 0, kEps), params[1],
                   {.bias = {}, .dropout = {}, .residual = &inputs[0]});
   };
   c.forward = [=](const Values& v) {
@@ -108,7 +108,8 @@ OpCase attention_beside_another_consumer(int64_t rows, int64_t head_dim) {
   c.inputs = {{rows, width}};
   c.params = {weight_of(width, head_dim)};
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
-    const Var heads = attention(context, inputs[0], {1, 1, head_dim, 0.5f, 0}, {{0, rows, 0}});
+    const Var heads = attention(context, {inputs[0], 0, inputs[0], head_dim, 2 * head_dim}, {1, 1, head_dim, 0.5f}, {},
+                                {}, {{0, rows, 0}}, {{0, rows, 0}});
     return linear(context, heads, params[0], {.bias = {}, .dropout = {}, .residual = &inputs[0]});
   };
   c.forward = [=](const Values& v) {
@@ -186,7 +187,7 @@ TEST(Recompute, KeepsOnlyTheInput) {
     const Var x = context.make(rows, width);
     std::fill_n(x.value.data(), x.value.size(), 1.f);
     const auto body = [=](const OpContext& inner, const Var& in) {
-      return linear(inner, linear(inner, rms_norm(inner, in, scale, kEps), w), w);
+      return linear(inner, linear(inner, rms_norm(inner, in, scale, 0, kEps), w), w);
     };
     const Var y = again ? recompute(context, x, body) : body(context, x);
     live[again] = arena.live_bytes();

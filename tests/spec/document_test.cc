@@ -68,42 +68,73 @@ TEST(Document, DefaultsAndDerivedValues) {
 }
 
 TEST(Document, EveryKeyReachesItsMember) {
-  const Json d = {{"name", "n"},
-                  {"description", "d"},
-                  {"topology", "decoder"},
-                  {"vocab_size", 7},
-                  {"hidden_size", 6},
-                  {"max_position_embeddings", 5},
-                  {"tie_word_embeddings", false},
-                  {"dropout", 0.25},
-                  {"initializer_range", 0.5},
-                  {"norm", {{"kind", "layernorm"}, {"eps", 0.125}, {"bias", false}, {"placement", "post"}}},
-                  {"position", {{"kind", "rope"}, {"theta", 3}}},
-                  {"attention",
-                   {{"kind", "gqa"},
-                    {"num_attention_heads", 4},
-                    {"num_key_value_heads", 2},
-                    {"head_dim", 10},
-                    {"scale", 0.75},
-                    {"sliding_window", 9},
-                    {"qkv_bias", true},
-                    {"output_bias", true}}},
-                  {"ffn", {{"kind", "geglu"}, {"intermediate_size", 11}, {"bias", true}}},
-                  {"num_hidden_layers", 1}};
+  const Json d = {
+      {"name", "n"},
+      {"description", "d"},
+      {"topology", "decoder"},
+      {"vocab_size", 7},
+      {"hidden_size", 6},
+      {"max_position_embeddings", 5},
+      {"type_vocab_size", 2},
+      {"scale_embedding", true},
+      {"embedding_norm", true},
+      {"tie_word_embeddings", false},
+      {"head_transform", true},
+      {"head_bias", true},
+      {"logit_scale", 0.5},
+      {"final_logit_softcap", 30},
+      {"pooling", "cls"},
+      {"pooler", true},
+      {"dropout", 0.25},
+      {"initializer_range", 0.5},
+      {"norm",
+       {{"kind", "layernorm"}, {"eps", 0.125}, {"bias", false}, {"elementwise_affine", true}, {"placement", "pre"}}},
+      {"block", {{"form", "parallel_two_norms"}}},
+      {"position",
+       {{"kind", "rope"},
+        {"theta", 3},
+        {"partial_rotary_factor", 0.625},
+        {"pairing", "interleaved"},
+        {"scaling", {{"kind", "linear"}, {"factor", 2}}}}},
+      {"attention",
+       {{"kind", "gqa"},
+        {"num_attention_heads", 4},
+        {"num_key_value_heads", 2},
+        {"head_dim", 10},
+        {"scale", 0.75},
+        {"sliding_window", 9},
+        {"qkv_bias", true},
+        {"output_bias", true},
+        {"qk_norm", "layernorm"},
+        {"qk_norm_scope", "all_heads"},
+        {"logit_softcap", 50},
+        {"sinks", true}}},
+      {"ffn", {{"kind", "geglu"}, {"intermediate_size", 11}, {"bias", true}}},
+      {"num_hidden_layers", 1}};
   const ArchSpec s = spec_from_json(d, "t");
   EXPECT_EQ(s.name, "n");
   EXPECT_EQ(s.description, "d");
   EXPECT_EQ(s.vocab_size, 7);
   EXPECT_EQ(s.hidden_size, 6);
   EXPECT_EQ(s.max_position_embeddings, 5);
+  EXPECT_EQ(s.type_vocab_size, 2);
+  EXPECT_TRUE(s.scale_embedding);
+  EXPECT_TRUE(s.embedding_norm);
   EXPECT_FALSE(s.tie_word_embeddings);
+  EXPECT_TRUE(s.head_transform);
+  EXPECT_TRUE(s.head_bias);
+  EXPECT_EQ(s.logit_scale, 0.5);
+  EXPECT_EQ(s.final_logit_softcap, 30);
+  EXPECT_EQ(s.pooling, Pooling::kCls);
+  EXPECT_TRUE(s.pooler);
+  EXPECT_EQ(s.layers[0].block.form, BlockForm::kParallelTwoNorms);
   EXPECT_EQ(s.dropout, 0.25);
   EXPECT_EQ(s.initializer_range, 0.5);
   const auto& norm = std::get<LayerNormSpec>(s.layers[0].norm);
   EXPECT_EQ(norm.eps, 0.125);
   EXPECT_FALSE(norm.bias);
   EXPECT_FALSE(std::get<LayerNormSpec>(s.final_norm).bias);
-  EXPECT_EQ(s.layers[0].placement, NormPlacement::kPost);
+  EXPECT_EQ(s.layers[0].placement, NormPlacement::kPre);
   EXPECT_EQ(std::get<RopePosition>(s.position).theta, 3);
   const GqaSpec& a = gqa(s, 0);
   EXPECT_EQ(a.num_attention_heads, 4);
@@ -113,6 +144,10 @@ TEST(Document, EveryKeyReachesItsMember) {
   EXPECT_EQ(a.sliding_window, 9);
   EXPECT_TRUE(a.qkv_bias);
   EXPECT_TRUE(a.output_bias);
+  EXPECT_EQ(a.qk_norm, QkNorm::kLayernorm);
+  EXPECT_EQ(a.qk_norm_scope, QkNormScope::kAllHeads);
+  EXPECT_EQ(a.logit_softcap, 50);
+  EXPECT_TRUE(a.sinks);
   EXPECT_EQ(s.layers[0].ffn.kind, FfnKind::kGeglu);
   EXPECT_EQ(s.layers[0].ffn.intermediate_size, 11);
   EXPECT_TRUE(s.layers[0].ffn.bias);
@@ -156,33 +191,122 @@ TEST(Document, WholeNumbersHoweverWritten) {
 
 TEST(Document, AllProblemsAtOnce) {
   Json d = with_layers(
-      {{{"repeat", 1}}, {{"repeat", 0}, {"attention", {{"head_dim", "64"}}}}, {{"position", Json::object()}}, 7});
+      {{{"repeat", 1}}, {{"repeat", 0}, {"attention", {{"head_dim", "64"}}}}, {{"positions", Json::object()}}, 7});
   d["vocab_size"] = true;
   d["hiden_size"] = 3;
   d["norm"] = {{"kind", "batchnorm"}};
   d["ffn"] = {{"kind", "swish"}, {"bias", 0}};
   d["position"] = {{"base", 5}};
   d["dropout"] = 1.0;
-  d["topology"] = "encoder";
+  d["topology"] = "stack";
   EXPECT_THAT(
       errors(d),
       AllOf(
           HasSubstr("vocab_size: got true; allowed: an integer, at least 2 and at most 16777216"),
           HasSubstr("hiden_size: is no known key; did you mean \"hidden_size\"?"),
           HasSubstr("norm.kind: got the string \"batchnorm\"; allowed: \"layernorm\", \"rmsnorm\""),
-          HasSubstr(
-              "ffn.kind: got the string \"swish\"; allowed: \"relu\", \"gelu\", \"gelu_tanh\", \"swiglu\", \"geglu\""),
+          HasSubstr("ffn.kind: got the string \"swish\"; allowed: \"relu\", \"relu_squared\", \"gelu\", \"gelu_tanh\", "
+                    "\"silu\""),
           HasSubstr("ffn.bias: got 0; allowed: true or false"),
           HasSubstr("ffn.intermediate_size: is missing (features between the two projections); allowed: an integer, at "
                     "least 1"),
           HasSubstr("position.base: is no known key"),
           HasSubstr("dropout: got 1.0; allowed: a number, at least 0 and below 1"),
-          HasSubstr("topology: got the string \"encoder\"; allowed: \"decoder\"")));
+          HasSubstr("topology: got the string \"stack\"; allowed: \"decoder\", \"encoder\", \"encoder_decoder\"")));
   EXPECT_THAT(errors(d),
               AllOf(HasSubstr("layers[1].repeat: got 0; allowed: an integer, at least 1 and at most 4096"),
                     HasSubstr("layers[1].attention.head_dim: got the string \"64\"; allowed: an integer, at least 0"),
-                    HasSubstr("layers[2].position: is no known key; it is one for the whole model"),
+                    HasSubstr("layers[2].positions: is no known key; did you mean \"position\"?"),
                     HasSubstr("layers[3]: got 7; allowed: an object")));
+}
+
+Json encoder_decoder() {
+  Json d = base();
+  d.erase("num_hidden_layers");
+  d["topology"] = "encoder_decoder";
+  d["encoder"] = {{"num_hidden_layers", 3}, {"norm", {{"placement", "post"}}}};
+  d["decoder"] = {{"layers", {{{"repeat", 2}}, {{"ffn", {{"bias", true}}}}}}};
+  return d;
+}
+
+TEST(Document, TwoStacks) {
+  const ArchSpec s = spec_from_json(encoder_decoder(), "t");
+  ASSERT_EQ(s.encoder.layers.size(), 3u);
+  ASSERT_EQ(s.layers.size(), 3u);
+  EXPECT_EQ(s.encoder.layers[0].placement, NormPlacement::kPost) << "the stack's group lies over the document's";
+  EXPECT_EQ(s.layers[0].placement, NormPlacement::kPre);
+  EXPECT_TRUE(s.layers[2].ffn.bias);
+  EXPECT_FALSE(s.encoder.layers[0].causal || s.encoder.layers[0].cross_attention);
+  EXPECT_TRUE(s.layers[0].causal && s.layers[0].cross_attention);
+  EXPECT_EQ(spec_to_json(spec_from_json(spec_to_json(s), "again")), spec_to_json(s));
+}
+
+TEST(Document, StacksWhereTheyBelong) {
+  Json d = encoder_decoder();
+  d["topology"] = "decoder";
+  EXPECT_THAT(errors(d), AllOf(HasSubstr("encoder: is given, and the topology has one stack"),
+                               HasSubstr("layers: is missing, and so is num_hidden_layers")));
+  d = base();
+  d["topology"] = "encoder_decoder";
+  EXPECT_THAT(errors(d), AllOf(HasSubstr("num_hidden_layers: is given, and the topology has two stacks"),
+                               HasSubstr("encoder: is missing"), HasSubstr("decoder: is missing")));
+  d = encoder_decoder();
+  d["decoder"]["layers"][1]["ffn"]["bias"] = 3;
+  d["encoder"]["attention"] = {{"head_dim", -1}};
+  d["encoder"]["depth"] = 3;
+  EXPECT_THAT(errors(d),
+              AllOf(HasSubstr("decoder.layers[1].ffn.bias: got 3"), HasSubstr("encoder.attention.head_dim: got -1"),
+                    HasSubstr("encoder.depth: is no known key")));
+  d = encoder_decoder();
+  d["block"] = {{"form", "parallel"}};
+  EXPECT_THAT(errors(d), HasSubstr("block.form: parallel sublayers in a decoder with cross-attention"));
+}
+
+TEST(Document, PatternsOfLayers) {
+  const Json local = {{"repeat", 2}, {"attention", {{"sliding_window", 8}}}};
+  Json d = with_layers({{{"repeat", 3}, {"layers", {local, {{"repeat", 1}}}}}, local});
+  const ArchSpec s = spec_from_json(d, "t");
+  ASSERT_EQ(s.layers.size(), 11u);
+  for (size_t i = 0; i < 11; ++i) EXPECT_EQ(gqa(s, i).sliding_window, i % 3 == 2 ? 0 : 8) << i;
+  d["layers"][0]["repeat"] = 1366;
+  EXPECT_THAT(errors(d), HasSubstr("layers: more than 4096 layers in all"));
+  d["layers"][0] = {{"layers", {{{"attention", {{"sliding_window", -1}}}}}}, {"ffn", {{"bias", true}}}};
+  EXPECT_THAT(errors(d), AllOf(HasSubstr("layers[0].layers[0].attention.sliding_window: got -1"),
+                               HasSubstr("layers[0].ffn: is no known key; give it inside of the entry's layers")));
+}
+
+TEST(Document, ParallelNeedsANormBefore) {
+  Json d = base();
+  d["block"] = {{"form", "parallel"}};
+  EXPECT_EQ(spec_from_json(d, "t").layers[0].block.form, BlockForm::kParallel);
+  for (const char* placement : {"post", "post_sublayer", "sandwich"}) {
+    d["norm"] = {{"placement", placement}};
+    EXPECT_THAT(errors(d), HasSubstr("block.form: parallel sublayers with a norm that is not before them"));
+  }
+}
+
+TEST(Document, ANormWithoutWeightsHasNoBias) {
+  Json d = base();
+  d["norm"] = {{"kind", "layernorm"}, {"elementwise_affine", false}};
+  const ArchSpec s = spec_from_json(d, "t");
+  EXPECT_FALSE(std::get<LayerNormSpec>(s.final_norm).elementwise_affine);
+  EXPECT_EQ(spec_to_json(spec_from_json(spec_to_json(s), "again")), spec_to_json(s));
+  d["norm"]["bias"] = true;
+  EXPECT_THAT(errors(d), HasSubstr("norm.bias: true, and elementwise_affine is false"));
+}
+
+TEST(Document, PositionsOnTheEmbeddingsAreTheStacks) {
+  Json d = with_layers({{{"repeat", 3}}, {{"position", {{"kind", "none"}}}}});
+  const ArchSpec s = spec_from_json(d, "t");
+  EXPECT_TRUE(std::holds_alternative<NoPosition>(s.layers[3].position));
+  EXPECT_TRUE(std::holds_alternative<RopePosition>(s.layers[0].position));
+  d["layers"][1]["position"]["kind"] = "learned";
+  EXPECT_THAT(errors(d),
+              HasSubstr("layers[1].position.kind: of \"rope\" and \"learned\", one belongs to the whole stack"));
+  d["layers"][1]["position"]["kind"] = "rope";
+  d["position"] = {{"kind", "learned"}};
+  EXPECT_THAT(errors(d),
+              HasSubstr("layers[1].position.kind: of \"learned\" and \"rope\", one belongs to the whole stack"));
 }
 
 TEST(Document, OneProblemIsToldOnce) {

@@ -51,6 +51,15 @@ class Fuzzer {
                                     "rope",
                                     "none",
                                     "learned",
+                                    "sinusoidal",
+                                    "alibi",
+                                    "t5",
+                                    "linear",
+                                    "dynamic",
+                                    "yarn",
+                                    "llama3",
+                                    "longrope",
+                                    "interleaved",
                                     "layernorm",
                                     "rmsnorm",
                                     "gqa",
@@ -89,6 +98,14 @@ class Fuzzer {
                                   "bias",
                                   "placement",
                                   "theta",
+                                  "scaling",
+                                  "factor",
+                                  "original_max_position_embeddings",
+                                  "short_factor",
+                                  "long_factor",
+                                  "partial_rotary_factor",
+                                  "pairing",
+                                  "num_buckets",
                                   "num_attention_heads",
                                   "num_key_value_heads",
                                   "head_dim",
@@ -166,6 +183,20 @@ TEST(Fuzz, MutatedPresets) {
     listed["layers"] = {{{"repeat", 2}, {"attention", {{"sliding_window", 8}}}}, {{"norm", {{"kind", "layernorm"}}}}};
     seeds.push_back(listed);
     seeds.push_back({{"extends", name}, {"attention", {{"head_dim", 64}}}});
+    for (const char* rule : {"linear", "yarn", "llama3"}) {
+      const Json scaling = {{"kind", rule}, {"factor", 4}, {"original_max_position_embeddings", 64}};
+      seeds.push_back({{"extends", name}, {"position", {{"kind", "rope"}, {"scaling", scaling}}}});
+      if (rule == std::string("linear")) seeds.back()["position"]["scaling"].erase("original_max_position_embeddings");
+    }
+    const std::vector<double> divisors(8, 2);
+    const Json longrope = {{"kind", "longrope"},
+                           {"short_factor", divisors},
+                           {"long_factor", divisors},
+                           {"original_max_position_embeddings", 64}};
+    seeds.push_back({{"extends", name},
+                     {"attention", {{"head_dim", 16}}},
+                     {"position", {{"kind", "rope"}, {"scaling", longrope}}}});
+    seeds.push_back({{"extends", name}, {"position", {{"kind", "t5"}, {"num_buckets", 8}}}});
   }
   for (int i = 0; i < 6000; ++i) {
     Json document = seeds[static_cast<size_t>(fuzzer.below(static_cast<int64_t>(seeds.size())))];

@@ -91,14 +91,43 @@ TEST(Schema, AgreesOnLayersAndExtends) {
   d.erase("ffn");
   expect_same(d, true);
   expect_same(layers(Json::array()), false);
+  expect_same(layers({{{"repeat", 2}, {"layers", {{{"repeat", 3}, {"norm", {{"eps", 1e-6}}}}, Json::object()}}}}),
+              true);
+  expect_same(layers({{{"layers", {Json::object()}}, {"norm", Json::object()}}}), false);
+  expect_same(layers({{{"layers", {{{"layers", {Json::object()}}}}}}}), false);
+  expect_same(layers({{{"layers", Json::array()}}}), false);
   expect_same(layers({{{"repeat", 0}}}), false);
-  expect_same(layers({{{"position", {{"kind", "none"}}}}}), false);
+  expect_same(layers({{{"position", {{"kind", "none"}}}}}), true);
+  expect_same(layers({{{"positions", {{"kind", "none"}}}}}), false);
   expect_same(layers({{{"attention", {{"sliding_windows", 4}}}}}), false);
   expect_same({{"extends", "gpt2"}, {"norm", {{"bias", false}}}}, true);  // the preset's kind has that key
   expect_same({{"extends", "gpt2"}, {"attention", {{"sliding_window", 5}}}, {"layers", {{{"repeat", 2}}}}}, true);
   expect_same({{"extends", "gpt2"}, {"layers", {{{"repeat", 2}}}}, {"num_hidden_layers", 2}}, false);
   expect_same({{"extends", "gpt2"}, {"hidden_size", -1}}, false);
   expect_same({{"extends", "gpt5000"}}, false);
+}
+
+TEST(Schema, AgreesOnStacks) {
+  Json d = preset_document("small-1m");
+  d.erase("num_hidden_layers");
+  d["topology"] = "encoder_decoder";
+  expect_same(d, false);
+  d["encoder"] = {{"num_hidden_layers", 2}};
+  expect_same(d, false);
+  d["decoder"] = {{"layers", {{{"repeat", 2}}}}, {"norm", {{"placement", "post"}}}};
+  expect_same(d, true);
+  Json e = d;
+  e["topology"] = "encoder";
+  expect_same(e, false);
+  e = d;
+  e["num_hidden_layers"] = 2;
+  expect_same(e, false);
+  e = d;
+  e["encoder"]["layers"] = {{{"repeat", 2}}};
+  expect_same(e, false);
+  e = d;
+  e["encoder"]["depth"] = 2;
+  expect_same(e, false);
 }
 
 // Keys of docs/spec.md: in the section "## `group`" (or "## Top level", "## `layers`"), rows that begin with "| `key`
@@ -121,12 +150,21 @@ std::map<std::string, std::set<std::string>> keys_of_schema() {
   const Json schema = spec_schema();
   std::map<std::string, std::set<std::string>> keys;
   const auto collect = [&](const std::string& section, const Json& object) {
-    for (const auto& [key, property] : object["properties"].items()) keys[section].insert(key);
+    for (const auto& [key, property] : object["properties"].items()) {
+      keys[section].insert(key);
+      if (!property.contains("oneOf")) continue;
+      for (const Json& form : property["oneOf"]) {  // a group inside the group
+        for (const auto& [inner, unused] : form["properties"].items()) keys[section + "." + key].insert(inner);
+      }
+    }
   };
   collect("Top level", schema);
   for (const auto& [name, definition] : schema["$defs"].items()) {
     if (name.ends_with("_override")) continue;
-    const std::string section = name == "layer" ? "layers" : name;
+    const std::string section = name == "layer"     ? "layers"
+                                : name == "pattern" ? "layers"
+                                : name == "stack"   ? "encoder and decoder"
+                                                    : name;
     if (definition.contains("oneOf")) {
       for (const Json& form : definition["oneOf"]) collect(section, form);
     } else {

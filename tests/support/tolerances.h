@@ -34,6 +34,10 @@ inline constexpr double kExpUlp = 1.5;
 // just under a power of two.
 inline constexpr double kSigmoidUlp = 3;
 
+// tanh, at most 1: 1.2e-8 for the fraction, half an ULP of its size each for the two sums' last steps, their roundings
+// before, the product and the quotient: 6 units of 2^-24 = 6.0e-8.
+inline constexpr double kTanhAbsolute = 4e-7;
+
 // Normal distribution and density, at most 1: 2.5 units of 2^-24 = 6.0e-8: near x = 0 the polynomial's coefficients add
 // up to 1/2, their rounding and that of its last two steps to 1.5 units, and the difference from 1 to half a unit.
 inline constexpr double kNormalAbsolute = 1.5e-7;
@@ -41,6 +45,10 @@ inline constexpr double kNormalAbsolute = 1.5e-7;
 // The lower tail down to x = -13 in ULP: x^2 / 2 is at most 84.5, and the rounding of x^2 alone leaves half an ulp of
 // 128 in the exponent, 64 * eps(float32), that is 64 ULP of the result.
 inline constexpr double kNormalTailUlp = 70;
+
+// Double against a few operations of another program in float32, its power function among them: some tens of
+// eps(float32) = 1.2e-7 / 2.
+inline constexpr double kFloat = 1e-6;
 
 // Sums of up to 100,003 positive doubles in two orders: eps(double) = 2.2e-16 times the square root of the length
 // (316), and some.

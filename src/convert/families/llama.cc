@@ -43,7 +43,7 @@ ArchSpec read(const Json& config, const std::string& where, Problems& problems, 
   spec.max_position_embeddings = in.integer("max_position_embeddings", mistral ? 131072 : 2048);
   spec.tie_word_embeddings = in.boolean("tie_word_embeddings", false);
   spec.initializer_range = in.number("initializer_range", 0.02);
-  spec.position = RopePosition{read_theta(in)};
+  spec.position = RopePosition{.theta = read_theta(in)};
   LayerSpec layer;
   layer.norm = RmsNormSpec{in.number("rms_norm_eps", 1e-6)};
   GqaSpec attention;
@@ -94,6 +94,9 @@ std::optional<Json> write(const ArchSpec& spec, std::string& reason, bool mistra
   const auto* norm = std::get_if<RmsNormSpec>(&layer.norm);
   const auto* attention = std::get_if<GqaSpec>(&layer.attention);
   if (!rope) return no("position is not rope");
+  if (rope->partial_rotary_factor != 1 || rope->pairing != RopePairing::kHalfSplit ||
+      !std::holds_alternative<NoScaling>(rope->scaling))
+    return no("rope is partial, interleaved or scaled");
   if (!norm || layer.placement != NormPlacement::kPre) return no("norm is not a pre-placed rmsnorm");
   if (layer.ffn.kind != FfnKind::kSwiglu && layer.ffn.kind != FfnKind::kGeglu) return no("ffn is not gated");
   if (!attention || attention->scale != 0) return no("attention has a scale of its own");

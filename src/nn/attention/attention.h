@@ -6,7 +6,7 @@
 
 #include "nn/forward_context.h"
 #include "nn/parameters.h"
-#include "spec/attention.h"
+#include "spec/arch_spec.h"
 
 namespace transept {
 
@@ -17,13 +17,25 @@ class Attention {
   virtual Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const = 0;
 };
 
-// `prefix` is that of the layer's attention parameters ("layers.3.attention.").
-std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix,
-                                 int64_t layer);
+// Where a layer's attention is built: the layer's other choices, its parameters' prefix ("layers.3.attention."), its
+// number in the cache, and how positions act in it.
+struct AttentionPlace {
+  const LayerSpec& layer_spec;
+  const Parameters& parameters;
+  std::string prefix;
+  int64_t layer;
+  const Position& position;
+};
 
-inline std::unique_ptr<Attention> build_attention(const AttentionSpec& any, const Parameters& parameters,
-                                                  const std::string& prefix, int64_t layer) {
-  return std::visit([&](const auto& spec) { return build(spec, parameters, prefix, layer); }, any);
+// Self-attention, and attention of a decoder to its encoder's result.
+std::unique_ptr<Attention> build(const GqaSpec& spec, const AttentionPlace& place);
+std::unique_ptr<Attention> build_cross(const GqaSpec& spec, const AttentionPlace& place);
+
+inline std::unique_ptr<Attention> build_attention(const AttentionPlace& place) {
+  return std::visit([&](const auto& spec) { return build(spec, place); }, place.layer_spec.attention);
+}
+inline std::unique_ptr<Attention> build_cross_attention(const AttentionPlace& place) {
+  return std::visit([&](const auto& spec) { return build_cross(spec, place); }, place.layer_spec.attention);
 }
 
 }  // namespace transept

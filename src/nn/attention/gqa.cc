@@ -1,70 +1,75 @@
-// Grouped-query attention (arXiv:2305.13245; with as many KV heads as heads, arXiv:1706.03762 section 3.2): one fused
-// projection to queries, keys and values, rotation in place, attention over the cache and the new rows, output
-// projection.
-#include <vector>
-
-#include "nn/attention/attention.h"
-#include "ops/attention.h"
-#include "ops/linear.h"
+// Grouped-query self-attention (arXiv:2305.13245; with as many KV heads as heads, arXiv:1706.03762 section 3.2): one
+// fused projection to queries, keys and values, their norm and rotation in place, attention over the cache and the new
+// rows, output projection.
+#include "nn/attention/gqa_parts.h"
 
 namespace transept {
 namespace {
 
 class Gqa final : public Attention {
  public:
-  Gqa(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix, int64_t layer)
+  Gqa(const GqaSpec& spec, const AttentionPlace& place)
       : spec_(spec),
-        layer_(layer),
-        qkv_(parameters.param(prefix + "qkv.weight")),
-        qkv_bias_(parameters.param(prefix + "qkv.bias")),
-        output_(parameters.param(prefix + "output.weight")),
-        output_bias_(parameters.param(prefix + "output.bias")) {}
+        parts_(spec, place),
+        position_(place.position),
+        layer_(place.layer),
+        causal_(place.layer_spec.causal),
+        qkv_(place.parameters.param(place.prefix + "qkv.weight")),
+        qkv_bias_(place.parameters.param(place.prefix + "qkv.bias")) {}
 
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var qkv = linear(context.op, x, qkv_, {.bias = qkv_bias_, .dropout = {}, .residual = nullptr});
-    if (auto table = context.position.rotation(context.positions, spec_.head_dim)) {
-      rotate_in_place(context.op, qkv, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
-                      spec_.head_dim, std::move(table));
-    }
-    const AttentionShape shape{spec_.num_attention_heads, spec_.num_key_value_heads, spec_.head_dim,
-                               static_cast<float>(spec_.score_scale()), spec_.sliding_window};
-    const Var heads =
-        context.cache ? attend_cached(context, qkv, shape) : attention(context.op, qkv, shape, context.layout);
+    if (const auto norms = parts_.qk_norms(0, spec_.query_width()); !norms.empty())
+      normalize_heads_in_place(context.op, qkv, norms);
+    rotate(context, qkv);
+    const AttentionInputs inputs{qkv, 0, qkv, spec_.query_width(), spec_.query_width() + spec_.kv_width()};
+    const AttentionShape shape = parts_.shape(causal_, spec_.sliding_window);
+    const ScoreBias bias = position_.score_bias(shape.heads, shape.kv_heads, causal_, context.positions);
+    const auto attend = [&](const CachedKeys& cached) {
+      return attention(context.op, inputs, shape, bias, parts_.sinks(), context.layout, context.layout, cached);
+    };
+    const Var heads = context.cache ? attend_cached(context, qkv, attend) : attend({});
     qkv = {};
-    end.bias = output_bias_;
-    return linear(context.op, heads, output_, end);
+    return parts_.project(context.op, heads, end);
   }
 
  private:
-  // A record of the cache is a token's keys and values, as they lie in qkv.
-  Var attend_cached(const ForwardContext& context, const Var& qkv, const AttentionShape& shape) const {
-    const int64_t kv_width = spec_.kv_width();
-    std::vector<std::vector<KvChunk>> cached(context.layout.size());
-    for (size_t s = 0; s < context.layout.size(); ++s) {
-      for (const RecordChunk& c : context.cache->view(static_cast<int64_t>(s), layer_).chunks()) {
-        cached[s].push_back({c.data, c.data + kv_width, c.stride, c.rows, c.first_position});
-      }
+  void rotate(const ForwardContext& context, const Var& qkv) const {
+    std::vector<std::shared_ptr<const RotationTable>> tables;
+    for (const int64_t length : context.lengths)
+      tables.push_back(position_.rotation(context.positions, spec_.head_dim, length));
+    if (tables.front()) {
+      rotate_in_place(context.op, qkv, 0, context.layout, spec_.num_attention_heads + spec_.num_key_value_heads,
+                      spec_.head_dim, tables);
     }
-    const Var heads = attention(context.op, qkv, shape, context.layout,
-                                [&](int64_t s) { return std::span<const KvChunk>(cached[static_cast<size_t>(s)]); });
+  }
+
+  // A record of the cache is a token's keys and values, as they lie in qkv.
+  Var attend_cached(const ForwardContext& context, const Var& qkv, const auto& attend) const {
+    const auto view = [&](size_t s) -> KvView& { return context.cache->view(static_cast<int64_t>(s), layer_); };
+    std::vector<std::vector<KvChunk>> cached;
+    for (size_t s = 0; s < context.layout.size(); ++s) cached.push_back(cached_chunks(view(s), spec_.kv_width()));
+    const Var heads = attend([&](int64_t s) { return std::span<const KvChunk>(cached[static_cast<size_t>(s)]); });
     for (size_t s = 0; s < context.layout.size(); ++s) {
       const SequenceRows& rows = context.layout[s];
-      context.cache->view(static_cast<int64_t>(s), layer_)
-          .append({qkv.view().row(rows.first_row) + spec_.query_width(), rows.rows, 2 * kv_width, qkv.width});
+      view(s).append(
+          {qkv.view().row(rows.first_row) + spec_.query_width(), rows.rows, 2 * spec_.kv_width(), qkv.width});
     }
     return heads;
   }
 
   GqaSpec spec_;
+  GqaParts parts_;
+  const Position& position_;
   int64_t layer_;
-  Param qkv_, qkv_bias_, output_, output_bias_;
+  bool causal_;
+  Param qkv_, qkv_bias_;
 };
 
 }  // namespace
 
-std::unique_ptr<Attention> build(const GqaSpec& spec, const Parameters& parameters, const std::string& prefix,
-                                 int64_t layer) {
-  return std::make_unique<Gqa>(spec, parameters, prefix, layer);
+std::unique_ptr<Attention> build(const GqaSpec& spec, const AttentionPlace& place) {
+  return std::make_unique<Gqa>(spec, place);
 }
 
 }  // namespace transept

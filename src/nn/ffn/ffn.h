@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nn/ffn/activation.h"
 #include "nn/parameters.h"
 #include "ops/ffn.h"
 #include "spec/ffn.h"
@@ -25,21 +26,6 @@ class Ffn {
   }
 
  private:
-  // Kernels know no spec, and the spec knows no kernels.
-  static ActivationKind activation_kind(Activation a) {
-    switch (a) {
-      case Activation::kRelu:
-        return ActivationKind::kRelu;
-      case Activation::kGelu:
-        return ActivationKind::kGelu;
-      case Activation::kGeluTanh:
-        return ActivationKind::kGeluTanh;
-      case Activation::kSilu:
-        return ActivationKind::kSilu;
-    }
-    return ActivationKind::kRelu;
-  }
-
   FfnParams params_;
   Param bias_;
 };

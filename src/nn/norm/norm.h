@@ -21,7 +21,7 @@ class Norm {
 
  private:
   Var apply(const OpContext& context, const Var& x, const RmsNormSpec& kind) const {
-    return rms_norm(context, x, weight_, static_cast<float>(kind.eps));
+    return rms_norm(context, x, weight_, static_cast<float>(kind.weight_offset()), static_cast<float>(kind.eps));
   }
   Var apply(const OpContext& context, const Var& x, const LayerNormSpec& kind) const {
     return layer_norm(context, x, weight_, bias_, static_cast<float>(kind.eps));

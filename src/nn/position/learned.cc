@@ -7,7 +7,7 @@ namespace {
 class Learned final : public Position {
  public:
   explicit Learned(Param table) : table_(table) {}
-  Param embedding() const override { return table_; }
+  Param embedding(int64_t) const override { return table_; }
   int64_t end() const override { return table_.out; }
 
  private:
@@ -16,8 +16,9 @@ class Learned final : public Position {
 
 }  // namespace
 
-std::unique_ptr<Position> build(const LearnedPosition&, const ArchSpec&, const Parameters& parameters) {
-  return std::make_unique<Learned>(parameters.param("position.weight"));
+std::unique_ptr<Position> build(const LearnedPosition&, const ArchSpec&, const Parameters& parameters,
+                                const std::string& prefix) {
+  return std::make_unique<Learned>(parameters.param(prefix + "weight"));
 }
 
 }  // namespace transept

@@ -3,7 +3,7 @@
 
 namespace transept {
 
-std::unique_ptr<Position> build(const NoPosition&, const ArchSpec&, const Parameters&) {
+std::unique_ptr<Position> build(const NoPosition&, const ArchSpec&, const Parameters&, const std::string&) {
   return std::make_unique<Position>();
 }
 

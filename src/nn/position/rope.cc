@@ -1,8 +1,9 @@
-// Rotary positions (arXiv:2104.09864 section 3.2): angle of pair i at position p is p * theta^(-2i / head_dim). Angles
-// are computed in double.
+// Rotary positions (arXiv:2104.09864 section 3.2): pair i at position p turns by p * inv_freq[i], which the spec's rule
+// gives. Angles are computed in double.
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "nn/position/position.h"
 
@@ -11,44 +12,55 @@ namespace {
 
 class Rope final : public Position {
  public:
-  explicit Rope(double theta) : theta_(theta) {}
+  Rope(const RopePosition& kind, int64_t max_position_embeddings)
+      : kind_(kind), max_position_embeddings_(max_position_embeddings) {}
 
-  std::shared_ptr<const RotationTable> rotation(int64_t positions, int64_t head_dim) const override {
-    std::shared_ptr<const RotationTable>& table = tables_[head_dim];
+  std::shared_ptr<const RotationTable> rotation(int64_t positions, int64_t head_dim, int64_t length) const override {
+    const int64_t by = kind_.by_length() ? length : 0;
+    auto& tables = tables_[head_dim];
+    // Sequences of many lengths, one after another, leave few tables behind.
+    if (tables.size() >= kTables && !tables.contains(by)) tables.clear();
+    std::shared_ptr<const RotationTable>& table = tables[by];
     if (!table || table->positions < positions) {
       // Grows by doubling, so that decoding token by token makes few tables.
-      table = make(std::max(positions, table ? 2 * table->positions : int64_t{256}), head_dim);
+      table = make(std::max(positions, table ? 2 * table->positions : int64_t{256}), head_dim, length);
     }
     return table;
   }
 
  private:
-  std::shared_ptr<const RotationTable> make(int64_t positions, int64_t head_dim) const {
+  static constexpr size_t kTables = 4;
+
+  std::shared_ptr<const RotationTable> make(int64_t positions, int64_t head_dim, int64_t length) const {
+    const RopeAngles angles = kind_.angles(head_dim, length, max_position_embeddings_);
     auto table = std::make_shared<RotationTable>();
-    table->pairs = head_dim / 2;
+    table->pairs = static_cast<int64_t>(angles.inv_freq.size());
     table->positions = positions;
+    table->interleaved = kind_.pairing == RopePairing::kInterleaved;
     const size_t size = static_cast<size_t>(positions * table->pairs);
     table->cos.resize(size);
     table->sin.resize(size);
     for (int64_t i = 0; i < table->pairs; ++i) {
-      const double inv_freq = std::pow(theta_, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+      const double inv_freq = angles.inv_freq[static_cast<size_t>(i)];
       for (int64_t p = 0; p < positions; ++p) {
         const size_t at = static_cast<size_t>(p * table->pairs + i);
-        table->cos[at] = static_cast<float>(std::cos(static_cast<double>(p) * inv_freq));
-        table->sin[at] = static_cast<float>(std::sin(static_cast<double>(p) * inv_freq));
+        table->cos[at] = static_cast<float>(angles.amplitude * std::cos(static_cast<double>(p) * inv_freq));
+        table->sin[at] = static_cast<float>(angles.amplitude * std::sin(static_cast<double>(p) * inv_freq));
       }
     }
     return table;
   }
 
-  double theta_;
-  mutable std::map<int64_t, std::shared_ptr<const RotationTable>> tables_;  // by head size
+  RopePosition kind_;
+  int64_t max_position_embeddings_;
+  // By head size, then by length where the rule looks at it.
+  mutable std::map<int64_t, std::map<int64_t, std::shared_ptr<const RotationTable>>> tables_;
 };
 
 }  // namespace
 
-std::unique_ptr<Position> build(const RopePosition& kind, const ArchSpec&, const Parameters&) {
-  return std::make_unique<Rope>(kind.theta);
+std::unique_ptr<Position> build(const RopePosition& kind, const ArchSpec& spec, const Parameters&, const std::string&) {
+  return std::make_unique<Rope>(kind, spec.max_position_embeddings);
 }
 
 }  // namespace transept

@@ -11,7 +11,15 @@ namespace transept {
 __extension__ using uint128 = unsigned __int128;
 
 // Named streams keep the uses of one seed apart.
-enum class Stream : uint32_t { kInit = 1, kData = 2, kDropout = 3, kSampling = 4, kText = 5, kTest = 6 };
+enum class Stream : uint32_t {
+  kInit = 1,
+  kData = 2,
+  kDropout = 3,
+  kSampling = 4,
+  kText = 5,
+  kTest = 6,
+  kCorruption = 7
+};
 
 // Four independent 32-bit words for the counter (low, high).
 std::array<uint32_t, 4> philox(uint64_t key, uint64_t low, uint64_t high);

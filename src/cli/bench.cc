@@ -128,8 +128,7 @@ void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Re
       model->check_input({}, o->context - 1, "--context");
       Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 0, .recompute = o->recompute});
       Batch batch;
-      batch.sequences = o->batch;
-      batch.length = o->context;
+      batch.layout = equal_sequences(o->batch, o->context);
       batch.target_count = o->batch * o->context;
       batch.tokens = random_tokens(model->spec(), batch.target_count);
       batch.targets = batch.tokens;

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "data/examples.h"
 
 namespace transept {
 
@@ -33,6 +34,11 @@ struct Registry {
 
 // For options whose default stands for "not given" and whose given values count something.
 CLI::Validator at_least_one();
+
+// --objective; CLI::ValidationError for an unknown name.
+Objective parse_objective(const std::string& text);
+// What the data are made of; InputError where --lines does not fit.
+Unit unit_of(const ExampleOptions& examples, bool lines);
 
 // One JSON document on stdout, and nothing else there.
 void print_json(const Json& document);

@@ -7,7 +7,7 @@
 #include "base/problem.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
-#include "data/corpus.h"
+#include "data/pairs.h"
 #include "train/evaluate.h"
 
 namespace transept {
@@ -17,6 +17,8 @@ void register_eval(Registry& registry) {
     std::string model;
     std::vector<std::string> data;
     std::string tokens;
+    std::optional<Objective> objective;
+    bool separate_documents = false, permute_sentences = false;
     int64_t context = 0, stride = 0;
     bool by_position = false, lines = false;
   };
@@ -31,7 +33,13 @@ void register_eval(Registry& registry) {
     EvalOptions options;
     options.context = o->context > 0 ? o->context : loaded.model->spec().max_position_embeddings;
     options.stride = o->stride;
-    const Unit unit = o->lines ? Unit::kLines : Unit::kStream;
+    const std::vector<std::filesystem::path> paths(o->data.begin(), o->data.end());
+    const Stacks stacks = stacks_of(loaded.model->spec().topology);
+    ExampleOptions& examples = options.examples;
+    examples = {o->objective.value_or(default_objective(stacks, are_pairs(paths))), o->separate_documents,
+                o->permute_sentences};
+    check_objective(examples.objective, stacks);
+    const Unit unit = unit_of(examples, o->lines);
     ThreadPool pool = globals.pool();
     Arena arena;
     const OpContext op{pool, arena, nullptr};
@@ -39,14 +47,17 @@ void register_eval(Registry& registry) {
     if (!o->tokens.empty()) {
       const std::vector<int32_t> ids = parse_tokens(o->tokens, "--tokens");
       loaded.model->check_input(ids, 0, "--tokens");
+      if (examples.objective != Objective::kCausal || examples.separate_documents)
+        throw InputError("--tokens", "can be scored by the objective causal only", "give --data");
       TokenArray array(loaded.model->spec().vocab_size);
       array.append(ids);
-      r = evaluate(*loaded.model, op, Split(array, 0, array.size(), Unit::kStream, {}, 0), loaded.tokenizer.get(),
+      r = evaluate(*loaded.model, op, Split(array, 0, array.size(), Unit::kStream, {}), loaded.tokenizer.get(),
                    options);
     } else {
       const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
-      const std::vector<std::filesystem::path> paths(o->data.begin(), o->data.end());
-      const Corpus corpus(read_texts(paths), tokenizer, unit);
+      const Vocabulary vocabulary = vocabulary_of(tokenizer);
+      options.vocabulary = &vocabulary;
+      const Corpus corpus(read_texts(paths), tokenizer, unit, options.context);
       r = evaluate(*loaded.model, op, corpus.all(), &tokenizer, options);
     }
     const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
@@ -55,6 +66,7 @@ void register_eval(Registry& registry) {
                {"perplexity", number(r.perplexity())},
                {"bits_per_byte", number(r.bits_per_byte())},
                {"tokens_scored", r.tokens_scored},
+               {"objective", objective_name(examples.objective)},
                {"context", options.context},
                {"stride", o->stride > 0 ? o->stride : options.context}};
       if (o->by_position) {
@@ -65,8 +77,10 @@ void register_eval(Registry& registry) {
       }
       print_json(out);
     } else {
-      fmt::print("loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits a byte, {} tokens scored\n", r.loss,
-                 r.perplexity(), r.bits_per_byte(), r.tokens_scored);
+      const std::string bits =
+          std::isfinite(r.bits_per_byte()) ? fmt::format("{:.4f} bits a byte, ", r.bits_per_byte()) : "";
+      fmt::print("loss {:.4f} nats a token, perplexity {:.3f}, {}{} tokens scored\n", r.loss, r.perplexity(), bits,
+                 r.tokens_scored);
       if (o->by_position) {
         for (size_t i = 0; i < r.loss_by_position.size(); ++i)
           fmt::print("{:>7} {:.4f} ({} tokens)\n", i, r.loss_by_position[i], r.tokens_by_position[i]);
@@ -75,6 +89,11 @@ void register_eval(Registry& registry) {
     return 0;
   });
   sub->add_option("MODEL", o->model, "model folder")->required();
+  sub->add_option_function<std::string>(
+      "--objective", [o](const std::string& text) { o->objective = parse_objective(text); },
+      "causal, mlm, span, denoise or seq2seq (default: as in training)");
+  sub->add_flag("--separate-documents", o->separate_documents, "files that share a window do not see each other");
+  sub->add_flag("--permute-sentences", o->permute_sentences, "denoise: sentences come in random order as well");
   sub->add_option("--data", o->data, "text files and folders");
   sub->add_option("--tokens", o->tokens, "ids to score instead of text, as 1,2,3");
   sub->add_option("--context", o->context, "tokens of a window (default: the model's longest)")->check(at_least_one());

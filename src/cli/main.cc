@@ -22,6 +22,23 @@ CLI::App* Registry::add(const std::string& name, const std::string& description,
   return sub;
 }
 
+Objective parse_objective(const std::string& text) {
+  const std::optional<Objective> objective = objective_from_name(text);
+  if (!objective)
+    throw CLI::ValidationError("--objective",
+                               "\"" + text + "\" is unknown; known are causal, mlm, span, denoise and seq2seq");
+  return *objective;
+}
+
+Unit unit_of(const ExampleOptions& examples, bool lines) {
+  const bool pairs = examples.objective == Objective::kSeq2seq;
+  if (lines && pairs) throw InputError("--lines", "does not apply to pairs", "leave it out");
+  if (lines && examples.separate_documents)
+    throw InputError("--lines", "are separate documents already", "leave --separate-documents out");
+  if (pairs) return Unit::kPairs;
+  return lines ? Unit::kLines : Unit::kStream;
+}
+
 CLI::Validator at_least_one() {
   // The text is a whole number in its plain form by now: see check_whole.
   return {[](std::string& text) {

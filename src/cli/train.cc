@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "convert/model_folder.h"
-#include "data/corpus.h"
+#include "data/pairs.h"
 #include "infer/generate.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
@@ -46,7 +46,7 @@ struct Options {
 
 // Whether the default follows from others (fill_defaults).
 bool computed_default(std::string_view name) {
-  return name == "context" || name == "warmup" || name == "min-lr" || name == "decay-steps";
+  return name == "objective" || name == "context" || name == "warmup" || name == "min-lr" || name == "decay-steps";
 }
 
 // Adds one flag a field.
@@ -69,6 +69,9 @@ struct AddFlags {
             member = *kind;
           },
           help);
+    } else if constexpr (std::is_same_v<T, Objective>) {
+      o.flags[name] = sub->add_option_function<std::string>(
+          flag, [&member](const std::string& text) { member = parse_objective(text); }, help);
     } else {
       o.flags[name] = sub->add_option(flag, member, help);
       if (!computed_default(name)) o.flags[name]->capture_default_str();
@@ -82,6 +85,10 @@ bool given(const Options& o, const char* name) { return o.flags.at(name)->count(
 void fill_defaults(Options& o, const ArchSpec& spec) {
   constexpr int64_t kUsualContext = 1024;
   TrainConfig& c = o.config;
+  if (!given(o, "objective")) {
+    const std::vector<fs::path> data(o.data.begin(), o.data.end());
+    c.examples.objective = default_objective(stacks_of(spec.topology), are_pairs(data));
+  }
   if (!given(o, "context")) c.context = std::min(spec.max_position_embeddings, kUsualContext);
   if (!given(o, "warmup")) c.schedule.warmup_steps = std::min<int64_t>(100, c.schedule.total_steps / 10);
   if (!given(o, "min-lr")) c.schedule.minimum = c.schedule.peak / 10;
@@ -112,7 +119,20 @@ int64_t bpe_size(const std::string& choice) {
   return size;
 }
 
-std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts) {
+// How many sentinels are added to a vocabulary: a hundred, as T5 has, or what the context needs where that is more;
+// less where the spec has no room for them.
+int64_t sentinels_for(const TrainConfig& c, int64_t room) {
+  if (c.examples.objective != Objective::kSpan) return 0;
+  constexpr int64_t kUsualSentinels = 100;
+  const int64_t needed = span_counts(span_window(c.context)).spans + 1;
+  return std::max(needed, std::min(room, std::max(kUsualSentinels, needed)));
+}
+
+bool needs_mask(Objective objective) { return objective == Objective::kMlm || objective == Objective::kDenoise; }
+
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts,
+                                          const TrainConfig& config) {
+  const bool extend = needs_mask(config.examples.objective) || config.examples.objective == Objective::kSpan;
   std::unique_ptr<Tokenizer> tokenizer;
   const bool automatic = choice.empty();
   if (choice == "byte" || (automatic && spec.vocab_size <= kByteVocab)) {
@@ -120,11 +140,25 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchS
   } else if (automatic || choice == "bpe" || choice.starts_with("bpe:")) {
     BpeOptions options;
     options.vocab_size = spec.vocab_size;
+    if (extend) options.vocab_size -= 1 + sentinels_for(config, spec.vocab_size / 2);
     if (choice.starts_with("bpe:")) options.vocab_size = bpe_size(choice);
     const auto views = texts.views();
     tokenizer = train_bpe(views, options);
   } else {
     tokenizer = load_tokenizer(choice);
+  }
+  if (extend) {
+    const int64_t sentinels = sentinels_for(config, spec.vocab_size - tokenizer->vocab_size() - 1);
+    tokenizer = extend_tokenizer(std::move(tokenizer), sentinels);
+    if (tokenizer->vocab_size() > spec.vocab_size) {
+      throw InputError(
+          "--tokenizer",
+          fmt::format("has {} tokens with the mask and {} sentinels that the objective {} needs, more than "
+                      "the spec's vocab_size of {}",
+                      tokenizer->vocab_size(), tokenizer->sentinels(), objective_name(config.examples.objective),
+                      spec.vocab_size),
+          "raise vocab_size, or use a smaller vocabulary");
+    }
   }
   if (tokenizer->vocab_size() > spec.vocab_size) {
     throw InputError(
@@ -259,16 +293,23 @@ int run(Options o, const Globals& globals, bool seed_given) {
                      "use a shorter context, or raise it in the spec");
   }
 
+  const ExampleOptions& examples = o.config.examples;
+  check_objective(examples.objective, stacks_of(spec.topology));
+  const Unit unit = unit_of(examples, o.lines);
   const std::vector<fs::path> data(o.data.begin(), o.data.end()), val_data(o.val_data.begin(), o.val_data.end());
   TextFiles texts = read_texts(data);
   TextFiles val_texts = val_data.empty() ? TextFiles{} : read_texts(val_data);
   for (const TextFiles* t : {&texts, &val_texts}) {
     for (const fs::path& p : t->skipped) say(p.string() + ": left out, it is empty or not text");
   }
-  const auto tokenizer = resume ? load_tokenizer(resume->folder) : make_tokenizer(o.tokenizer, spec, texts);
-  const Corpus corpus(
-      texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
-      {.unit = o.lines ? Unit::kLines : Unit::kStream, .context = o.config.context, .val_fraction = o.val_fraction});
+  const auto tokenizer = resume ? load_tokenizer(resume->folder) : make_tokenizer(o.tokenizer, spec, texts, o.config);
+  const Vocabulary vocabulary = vocabulary_of(*tokenizer);
+  check_examples(examples, vocabulary, o.config.context);
+  const Corpus corpus(texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
+                      {.unit = unit,
+                       .context = o.config.context,
+                       .val_fraction = o.val_fraction,
+                       .window = window_tokens(examples.objective, o.config.context)});
   texts = {};
   val_texts = {};
   Json run_record = describe_run(o, spec, corpus, *tokenizer);
@@ -289,7 +330,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
   say(fmt::format("{}: {} parameters, {} training tokens, {} held out, {} threads", spec.name,
                   model.parameters().count(), corpus.train().tokens(), corpus.val().tokens(), pool.threads()));
   if (o.minutes > 0 && !resume) {
-    const double seconds = measure_step_seconds(model, pool, corpus, o.config);
+    const double seconds = measure_step_seconds(model, pool, corpus, vocabulary, o.config);
     o.config.schedule.total_steps = std::max<int64_t>(1, static_cast<int64_t>(o.minutes * 60 / seconds));
     fill_defaults(o, spec);
     run_record["config"] = config_to_json(o.config);
@@ -305,11 +346,13 @@ int run(Options o, const Globals& globals, bool seed_given) {
     tokenizer->save(folder);
   };
   hooks.io.load = [](Model& m, const fs::path& folder) { load_weights(m, folder); };
-  hooks.sample = [&](const Model& m) { return sample_text(m, pool, *tokenizer, o.sample_prompt); };
+  if (examples.objective == Objective::kCausal)
+    hooks.sample = [&](const Model& m) { return sample_text(m, pool, *tokenizer, o.sample_prompt); };
   hooks.note = say;
   hooks.stop = &stop_requested;
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
-  const LoopResult r = run_training(model, pool, corpus, o.config, o.out, run_record, resume, flops_per_token, hooks);
+  const LoopResult r =
+      run_training(model, pool, corpus, vocabulary, o.config, o.out, run_record, resume, flops_per_token, hooks);
   const int64_t peak = std::max<int64_t>(0, peak_resident_bytes() - base);
 
   const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));
@@ -379,7 +422,9 @@ void register_train(Registry& registry) {
                    [o, &globals, self] { return run(*o, globals, (*self)->get_option("--seed")->count() > 0); });
   *self = sub;
   sub->add_option("SPEC", o->spec, "preset, spec file or model folder")->required();
-  sub->add_option("--data", o->data, "text files and folders of them")->required();
+  sub->add_option("--data", o->data,
+                  "text files and folders of them; for seq2seq, pairs: .tsv (source TAB target) or .jsonl")
+      ->required();
   sub->add_option("--val-data", o->val_data, "held-out text (default: the last part of --data)");
   sub->add_option("--val-fraction", o->val_fraction, "part of --data that is held out")->capture_default_str();
   sub->add_option("--out", o->out, "run folder: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/")->required();
@@ -388,7 +433,7 @@ void register_train(Registry& registry) {
   sub->add_option("--init", o->init, "model folder whose weights to start from");
   sub->add_option("--tokenizer", o->tokenizer,
                   "byte, bpe, bpe:SIZE, or a folder or file (default: byte for vocabularies up to 1024, else bpe)");
-  sub->add_flag("--lines", o->lines, "every line is a document of its own, padded beside others");
+  sub->add_flag("--lines", o->lines, "every line is a document of its own");
   sub->add_option("--minutes", o->minutes, "choose --steps so that training takes about this long");
   sub->add_option("--sample-prompt", o->sample_prompt, "what samples continue (default: a line break)")
       ->default_val("\n");

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/problem.h"
+#include "data/pairs.h"
 
 namespace transept {
 namespace fs = std::filesystem;
@@ -154,61 +155,70 @@ void Split::copy(int64_t begin, int64_t count, int32_t* out) const {
   for (int64_t i = 0; i < count; ++i) out[i] = token(begin + i);
 }
 
-Corpus::Corpus(const Tokenizer& tokenizer, Unit unit) : unit_(unit), tokens_(tokenizer.vocab_size()) {
+int64_t Split::document_of(int64_t i) const {
+  TRANSEPT_CHECK(i >= 0 && i < tokens() && documents() >= 1);
+  return std::upper_bound(documents_.begin(), documents_.end() - 1, begin_ + i) - documents_.begin() - 1;
+}
+
+Corpus::Corpus(const Tokenizer& tokenizer, Unit unit, int64_t context)
+    : unit_(unit), context_(context), tokens_(tokenizer.vocab_size()) {
+  TRANSEPT_CHECK(context >= 1);
   if (unit_ == Unit::kLines && !tokenizer.eos()) {
     throw InputError("tokenizer", "has no end-of-text token, which closes a line that is a document of its own",
                      "use the stream of all text");
   }
-  pad_ = tokenizer.pad().value_or(tokenizer.eos().value_or(0));
 }
 
-Corpus::Corpus(const TextFiles& texts, const Tokenizer& tokenizer, Unit unit) : Corpus(tokenizer, unit) {
+Corpus::Corpus(const TextFiles& texts, const Tokenizer& tokenizer, Unit unit, int64_t context)
+    : Corpus(tokenizer, unit, context) {
   add(texts, tokenizer);
   train_tokens_ = tokens_.size();
   train_documents_ = static_cast<int64_t>(documents_.size());
-  if (unit_ == Unit::kLines) documents_.push_back(tokens_.size());
+  documents_.push_back(tokens_.size());
 }
 
 Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokenizer& tokenizer,
                const CorpusOptions& options)
-    : Corpus(tokenizer, options.unit) {
-  TRANSEPT_CHECK(options.context >= 1);
+    : Corpus(tokenizer, options.unit, options.context) {
   if (val_texts == nullptr && !(options.val_fraction > 0 && options.val_fraction < 1)) {
     throw InputError("validation fraction", "must lie between 0 and 1", "choose, for one, 0.1");
   }
   add(texts, tokenizer);
-  const auto all_documents = static_cast<int64_t>(documents_.size());
   if (val_texts != nullptr) {
     train_tokens_ = tokens_.size();
-    train_documents_ = all_documents;
+    train_documents_ = static_cast<int64_t>(documents_.size());
     add(*val_texts, tokenizer);
   } else {
     train_tokens_ = static_cast<int64_t>(static_cast<double>(tokens_.size()) * (1.0 - options.val_fraction));
-    if (unit_ == Unit::kLines) {
-      // No document is cut: the part to validate on begins with the first one at or behind that place.
-      const auto cut = std::lower_bound(documents_.begin(), documents_.end(), train_tokens_);
-      train_documents_ = cut - documents_.begin();
+    auto cut = std::lower_bound(documents_.begin(), documents_.end(), train_tokens_);
+    if (unit_ == Unit::kStream) {
+      if (cut == documents_.end() || *cut != train_tokens_) cut = documents_.insert(cut, train_tokens_);
+    } else {
+      // No document is cut: the part to validate on begins with the first one, or the first pair, at or behind that
+      // place.
+      if (unit_ == Unit::kPairs && (cut - documents_.begin()) % 2 != 0) ++cut;
       train_tokens_ = cut == documents_.end() ? tokens_.size() : *cut;
     }
+    train_documents_ = cut - documents_.begin();
   }
-  if (unit_ == Unit::kLines) documents_.push_back(tokens_.size());
+  documents_.push_back(tokens_.size());
   tokens_.shrink_to_fit();
 
   Problems problems;
   const std::string mend = val_texts != nullptr ? "give more text, or choose a shorter context"
                                                 : "give more text, another validation fraction, or a shorter context";
+  const int64_t window = options.window > 0 ? options.window : options.context + 1;
   const auto check = [&](const char* part, const TextFiles& from, const Split& split) {
     std::string where = from.files.empty() ? part : from.files.front().path.string() + ": " + part;
     if (from.files.size() > 1)
       where = from.files.front().path.string() + " and " + std::to_string(from.files.size() - 1) + " more: " + part;
-    if (unit_ == Unit::kLines) {
+    if (unit_ != Unit::kStream) {
       if (split.documents() < 1)
         problems.push_back({where, "holds no line", "give more lines, or another validation fraction"});
-    } else if (split.tokens() <= options.context) {
+    } else if (split.tokens() < window) {
       problems.push_back({where,
                           "holds " + std::to_string(split.tokens()) + " tokens, but a context of " +
-                              std::to_string(options.context) + " needs at least " +
-                              std::to_string(options.context + 1),
+                              std::to_string(options.context) + " needs at least " + std::to_string(window),
                           mend});
     }
   };
@@ -217,45 +227,63 @@ Corpus::Corpus(const TextFiles& texts, const TextFiles* val_texts, const Tokeniz
   throw_if_any(std::move(problems));
 }
 
+void Corpus::add_document(std::span<const int32_t> ids) {
+  documents_.push_back(tokens_.size());
+  tokens_.append(ids);
+}
+
 void Corpus::add(const TextFiles& texts, const Tokenizer& tokenizer) {
-  bool first = true;
   const std::optional<int32_t> eos = tokenizer.eos();
+  if (unit_ == Unit::kPairs) {
+    Problems problems;
+    for (const TextFile& file : texts.files) {
+      for (const TextPair& pair : read_pairs(file)) {
+        for (const std::string* text : {&pair.source, &pair.target}) {
+          const std::vector<int32_t> ids = encode_source(tokenizer, *text);
+          if (ids.empty()) problems.push_back({pair.where, "has a text without any token", "leave the line out"});
+          if (static_cast<int64_t>(ids.size()) > context_) {
+            problems.push_back({pair.where,
+                                "holds a text of " + std::to_string(ids.size()) +
+                                    " tokens, its end counted, more than the context of " + std::to_string(context_),
+                                "use a longer context, or leave the line out"});
+          }
+          add_document(ids);
+        }
+        constexpr size_t kMostProblems = 5;
+        if (problems.size() >= kMostProblems) throw_if_any(std::move(problems));
+      }
+    }
+    return throw_if_any(std::move(problems));
+  }
+  bool first = true;
   for (const TextFile& file : texts.files) {
     if (unit_ == Unit::kStream) {
-      if (!first && eos) tokens_.append(std::span(&*eos, 1));
-      tokens_.append(tokenizer.encode(file.text, false));
+      const std::vector<int32_t> ids = tokenizer.encode(file.text, false);
+      if (ids.empty()) continue;
+      if (!first && eos) tokens_.append(std::span(&*eos, 1));  // closes the document before
+      add_document(ids);
     } else {
       for_each_line(file.text, [&](std::string_view line) {
-        documents_.push_back(tokens_.size());
         std::vector<int32_t> ids = tokenizer.encode(line, false);
+        if (ids.empty()) return;  // would be a document without anything to predict
         ids.push_back(*eos);
-        tokens_.append(ids);
+        add_document(ids);
       });
     }
     first = false;
   }
 }
 
-Split Corpus::all() const { return {tokens_, 0, tokens_.size(), unit_, documents_, pad_}; }
+Split Corpus::all() const { return {tokens_, 0, tokens_.size(), unit_, documents_}; }
 
 Split Corpus::train() const {
   const std::span<const int64_t> documents = documents_;
-  return {tokens_,
-          0,
-          train_tokens_,
-          unit_,
-          documents.empty() ? documents : documents.first(static_cast<size_t>(train_documents_) + 1),
-          pad_};
+  return {tokens_, 0, train_tokens_, unit_, documents.first(static_cast<size_t>(train_documents_) + 1)};
 }
 
 Split Corpus::val() const {
   const std::span<const int64_t> documents = documents_;
-  return {tokens_,
-          train_tokens_,
-          tokens_.size(),
-          unit_,
-          documents.empty() ? documents : documents.subspan(static_cast<size_t>(train_documents_)),
-          pad_};
+  return {tokens_, train_tokens_, tokens_.size(), unit_, documents.subspan(static_cast<size_t>(train_documents_))};
 }
 
 }  // namespace transept

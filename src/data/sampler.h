@@ -3,37 +3,33 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "data/corpus.h"
-#include "kernels/cross_entropy.h"
+#include "data/examples.h"
 
 namespace transept {
 
-struct Batch {
-  int64_t sequences = 0, length = 0;
-  std::vector<int32_t> tokens;   // [sequences, length]
-  std::vector<int32_t> targets;  // [sequences, length]: the next token, kIgnoredTarget where there is none
-  int64_t target_count = 0;      // targets that are not kIgnoredTarget
-};
-
-// kStream: an epoch visits every window of context + 1 tokens once, in a pseudo-random order; neighbouring windows
-// share one token, so each token is a target once, and a random phase an epoch moves the cuts. length is always
-// `context`. kLines: an epoch visits every document once, cut after context + 1 tokens; rows are padded to the longest
-// of the batch.
+// kStream: an epoch visits every window once, in a pseudo-random order, and a random phase an epoch moves the cuts.
+// Causal windows hold context + 1 tokens and neighbours share one, so that each token is a target once; others hold
+// window_tokens(objective, context) and share none. kLines: an epoch visits every document once, cut after the longest
+// example. kPairs: an epoch visits every pair once; the objective is kSeq2seq.
 class Sampler {
  public:
-  Sampler(const Split& split, int64_t context, int64_t batch, uint64_t seed);
+  // The vocabulary must outlive it. The options fit together (check_examples).
+  Sampler(const Split& split, int64_t context, int64_t batch, uint64_t seed, const ExampleOptions& options,
+          const Vocabulary& vocabulary);
 
   // Micro-batch k of step s is batch(s * accumulation + k).
   Batch batch(uint64_t index) const;
 
-  int64_t units_per_epoch() const { return units_; }  // windows or documents
+  int64_t units_per_epoch() const { return units_; }  // windows, documents or pairs
 
  private:
   Split split_;
   int64_t context_, batch_;
   uint64_t seed_;
+  ExampleOptions options_;
+  const Vocabulary* vocabulary_;
+  int64_t window_, stride_;  // of a stream
   int64_t units_;
 };
 

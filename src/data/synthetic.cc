@@ -3,9 +3,11 @@
 // dialogue can be learnt.
 #include "data/synthetic.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/rng.h"
 
 namespace transept {
@@ -138,5 +140,24 @@ class Writer {
 }  // namespace
 
 std::string synthetic_text(uint64_t bytes, uint64_t seed) { return Writer(bytes, seed).write(); }
+
+std::string synthetic_pairs(PairTask task, int64_t lines, int64_t min_length, int64_t max_length, uint64_t seed) {
+  TRANSEPT_CHECK(min_length >= 1 && max_length >= min_length);
+  const CounterRng rng(seed, Stream::kText, 1);
+  uint64_t next = 0;
+  std::string text, source;
+  for (int64_t line = 0; line < lines; ++line) {
+    source.clear();
+    const auto lengths = static_cast<uint64_t>(max_length - min_length + 1);
+    for (int64_t left = min_length + static_cast<int64_t>(rng.below(next++, lengths)); left > 0; --left)
+      source += static_cast<char>('0' + rng.below(next++, 10));
+    text += source;
+    text += '\t';
+    if (task == PairTask::kReverse) std::reverse(source.begin(), source.end());
+    text += source;
+    text += '\n';
+  }
+  return text;
+}
 
 }  // namespace transept

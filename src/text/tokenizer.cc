@@ -54,16 +54,30 @@ bool has_tokenizer(const fs::path& folder) {
   return fs::exists(folder / "tokenizer.model", ignored) || fs::exists(folder / "tokenizer.json", ignored);
 }
 
+std::optional<int32_t> decoder_start(const Tokenizer& tokenizer) {
+  for (const std::optional<int32_t> id : {tokenizer.bos(), tokenizer.pad(), tokenizer.eos()}) {
+    if (id) return id;
+  }
+  return std::nullopt;
+}
+
+std::vector<int32_t> encode_source(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids = tokenizer.encode(text, false);
+  if (const std::optional<int32_t> eos = tokenizer.eos()) ids.push_back(*eos);
+  return ids;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& folder_or_file) {
   std::error_code ignored;
   if (!fs::is_directory(folder_or_file, ignored)) {
-    return folder_or_file.extension() == ".json" ? load_tokenizer_json(folder_or_file)
-                                                 : load_sentencepiece(folder_or_file);
+    return with_added_tokens(folder_or_file.extension() == ".json" ? load_tokenizer_json(folder_or_file)
+                                                                   : load_sentencepiece(folder_or_file),
+                             folder_or_file.parent_path());
   }
   if (fs::exists(folder_or_file / "tokenizer.model", ignored))
-    return load_sentencepiece(folder_or_file / "tokenizer.model");
+    return with_added_tokens(load_sentencepiece(folder_or_file / "tokenizer.model"), folder_or_file);
   if (fs::exists(folder_or_file / "tokenizer.json", ignored))
-    return load_tokenizer_json(folder_or_file / "tokenizer.json");
+    return with_added_tokens(load_tokenizer_json(folder_or_file / "tokenizer.json"), folder_or_file);
   throw InputError(folder_or_file.string(), "holds neither tokenizer.model nor tokenizer.json",
                    "name the folder of a model that has one");
 }

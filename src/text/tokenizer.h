@@ -22,6 +22,10 @@ class Tokenizer {
   virtual std::optional<int32_t> bos() const = 0;
   virtual std::optional<int32_t> eos() const = 0;
   virtual std::optional<int32_t> pad() const = 0;
+  // What stands for a masked token, and the run of ids that stand for dropped spans: extend_tokenizer adds them.
+  virtual std::optional<int32_t> mask() const { return std::nullopt; }
+  virtual std::optional<int32_t> first_sentinel() const { return std::nullopt; }
+  virtual int64_t sentinels() const { return 0; }
   // Whether encode(text, true) begins with bos: what the model's own configuration says; vocabularies made here say no.
   virtual bool adds_bos() const = 0;
 
@@ -74,6 +78,16 @@ struct BpeOptions {
 // fallback; unk 0, bos 1, eos 2, pad 3, then the 256 bytes. Deterministic. InputError when the text cannot support that
 // many pieces. Saved as `tokenizer.model`.
 std::unique_ptr<Tokenizer> train_bpe(std::span<const std::string_view> texts, const BpeOptions& options);
+
+// The same vocabulary with <mask> and <extra_id_0> ... <extra_id_N-1> behind its last id; no other id changes. Of a
+// tokenizer that has them already, the one with as many sentinels at least. Saved as `added_tokens_decoder` of
+// `tokenizer_config.json`, which Hugging Face's libraries read as well.
+std::unique_ptr<Tokenizer> extend_tokenizer(std::unique_ptr<Tokenizer> tokenizer, int64_t sentinels);
+
+// What a decoder behind an encoder reads first: bos, else pad (as T5 does), else eos.
+std::optional<int32_t> decoder_start(const Tokenizer& tokenizer);
+// What an encoder reads of a text that a decoder answers: its ids, closed by eos where the vocabulary has one.
+std::vector<int32_t> encode_source(const Tokenizer& tokenizer, std::string_view text);
 
 // From a folder (`tokenizer.model`, else `tokenizer.json`) or one of these files. InputError when there is none or it
 // is malformed.

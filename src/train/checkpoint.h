@@ -18,7 +18,7 @@ namespace transept {
 
 struct TrainingState {
   int64_t step = 0;    // updates done
-  int64_t tokens = 0;  // tokens trained on
+  int64_t tokens = 0;  // tokens read
   Json run;            // everything that determines the numbers: spec, data, options
 };
 

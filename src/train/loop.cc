@@ -46,6 +46,8 @@ struct ToJson {
   void operator()(const char* name, T& value, const char*, bool) {
     if constexpr (std::is_same_v<T, ScheduleKind>) {
       out[name] = schedule_name(value);
+    } else if constexpr (std::is_same_v<T, Objective>) {
+      out[name] = objective_name(value);
     } else {
       out[name] = value;
     }
@@ -58,6 +60,8 @@ struct FromJson {
   void operator()(const char* name, T& value, const char*, bool) {
     if constexpr (std::is_same_v<T, ScheduleKind>) {
       value = schedule_from_name(in.at(name).get<std::string>()).value();
+    } else if constexpr (std::is_same_v<T, Objective>) {
+      value = objective_from_name(in.at(name).get<std::string>()).value();
     } else {
       value = in.at(name).get<T>();
     }
@@ -127,9 +131,10 @@ Problems TrainConfig::check() const {
   return problems;
 }
 
-double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config) {
+double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,
+                            const TrainConfig& config) {
   Trainer trainer(model, pool, trainer_options(config));
-  const Sampler sampler(corpus.train(), config.context, config.batch, config.seed);
+  const Sampler sampler(corpus.train(), config.context, config.batch, config.seed, config.examples, vocabulary);
   const std::vector<Batch> batches = batches_of_step(sampler, config, 1);
   std::vector<double> seconds;
   for (int i = 0; i < 4; ++i) {
@@ -140,8 +145,8 @@ double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus
   return median(seconds);
 }
 
-LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
-                        const std::filesystem::path& run_folder, const Json& run,
+LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,
+                        const TrainConfig& config, const std::filesystem::path& run_folder, const Json& run,
                         const std::optional<FoundCheckpoint>& resume, double flops_per_token, const LoopHooks& hooks) {
   const auto note = [&](std::string line) {
     if (hooks.note) hooks.note(std::move(line));
@@ -162,7 +167,7 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
   board.resumed(state.step +
                 1);  // a run that was killed before its first checkpoint, or is overwritten, left events too
 
-  const Sampler sampler(corpus.train(), config.context, config.batch, config.seed);
+  const Sampler sampler(corpus.train(), config.context, config.batch, config.seed, config.examples, vocabulary);
   const int64_t total = config.schedule.total_steps;
   Progress progress(total, state.step);
   ProgressState shown;
@@ -183,6 +188,8 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
                     {.context = config.context,
                      .max_tokens = whole ? 0 : config.eval_tokens,
                      .batch_tokens = config.batch * config.context,
+                     .examples = config.examples,
+                     .vocabulary = &vocabulary,
                      .progress = {}})
         .loss;
   };
@@ -210,9 +217,9 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
       throw EnvironmentError(problems.front().where, problems.front().what, problems.front().mend);
     }
     state.step = step;
-    state.tokens += done.tokens;
+    state.tokens += done.rows;
     ++result.steps_done;
-    const double rate = static_cast<double>(done.tokens) / seconds_since(started);
+    const double rate = static_cast<double>(done.rows) / seconds_since(started);
     rates.push_back(rate);
     result.loss = done.loss;
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
+#include "data/sampler.h"
 #include "train/checkpoint.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
@@ -25,6 +25,7 @@ struct TrainConfig {
   int64_t accumulation = 1;  // micro-batches of a step
   Schedule schedule;         // total_steps: how many steps the run has
   AdamWOptions adamw;
+  ExampleOptions examples;
   uint64_t seed = 0;
   bool recompute = false;
 
@@ -37,6 +38,13 @@ struct TrainConfig {
   // determines the numbers, so a resumed run cannot change it; `steps` may grow, as a person would expect.
   template <class V>
   void fields(V& v) {
+    v("objective", examples.objective,
+      "causal, mlm, span, denoise or seq2seq (default: a decoder causal, an encoder mlm, both seq2seq where the data "
+      "are "
+      "pairs, else span)",
+      true);
+    v("separate-documents", examples.separate_documents, "files that share a window do not see each other", true);
+    v("permute-sentences", examples.permute_sentences, "denoise: sentences come in random order as well", true);
     v("context", context, "tokens of a sequence (default: the spec's longest, at most 1024)", true);
     v("batch", batch, "sequences of a micro-batch", true);
     v("accumulate", accumulation, "micro-batches of a step", true);
@@ -76,9 +84,9 @@ struct LoopHooks {
 };
 
 struct LoopResult {
-  int64_t step = 0;        // of the run, at the end
-  int64_t steps_done = 0;  // here
-  int64_t tokens = 0;
+  int64_t step = 0;                                        // of the run, at the end
+  int64_t steps_done = 0;                                  // here
+  int64_t tokens = 0;                                      // read
   double loss = std::numeric_limits<double>::quiet_NaN();  // of the last step; NaN without a step
   std::optional<double> val_loss;
   double seconds = 0;            // spent here
@@ -90,11 +98,12 @@ struct LoopResult {
 // Trains `model` (initialized or just loaded) in `run_folder`: metrics.jsonl, tensorboard/, samples.jsonl, checkpoint/.
 // `run` is what the checkpoint records beside the configuration; with `resume`, weights and moments come from there.
 // `flops_per_token` (training, forward and backward) makes FLOP/s of tokens/s.
-LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config,
-                        const std::filesystem::path& run_folder, const Json& run,
+LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,
+                        const TrainConfig& config, const std::filesystem::path& run_folder, const Json& run,
                         const std::optional<FoundCheckpoint>& resume, double flops_per_token, const LoopHooks& hooks);
 
 // Seconds of one step of this configuration, measured without changing the model (median of a few).
-double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const TrainConfig& config);
+double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,
+                            const TrainConfig& config);
 
 }  // namespace transept

@@ -24,7 +24,10 @@ Trainer::Trainer(Model& model, ThreadPool& pool, const TrainerOptions& options)
 
 StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t first_pass) {
   StepResult result;
-  for (const Batch& b : micro_batches) result.tokens += b.target_count;
+  for (const Batch& b : micro_batches) {
+    result.tokens += b.target_count;
+    result.rows += b.rows();
+  }
   TRANSEPT_CHECK(result.tokens > 0);
   const float scale = static_cast<float>(1.0 / static_cast<double>(result.tokens));
   model_.parameters().zero_gradients(pool_);
@@ -35,7 +38,9 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
     {
       const Var h = model_.hidden(
           op, {.tokens = b.tokens,
-               .layout = equal_sequences(b.sequences, b.length),
+               .layout = b.layout,
+               .source_tokens = b.source_tokens,
+               .source_layout = b.source_layout,
                .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
                .recompute = options_.recompute,
                .observe = {}});
@@ -69,7 +74,9 @@ std::string Trainer::find_divergence(std::span<const Batch> micro_batches, uint6
     const OpContext op{pool_, arena_, nullptr};
     const Var h =
         model_.hidden(op, {.tokens = b.tokens,
-                           .layout = equal_sequences(b.sequences, b.length),
+                           .layout = b.layout,
+                           .source_tokens = b.source_tokens,
+                           .source_layout = b.source_layout,
                            .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
                            .observe = [&](std::string_view part, int64_t layer, ConstRows x) {
                              if (place.empty() && !finite(x))

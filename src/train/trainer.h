@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "data/sampler.h"
+#include "data/batch.h"
 #include "nn/model.h"
 #include "train/optimizer.h"
 
@@ -17,6 +17,7 @@ struct StepResult {
   double loss = 0;           // nats a token, mean over the scored tokens
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;        // scored
+  int64_t rows = 0;          // read, by all stacks
 };
 
 struct TrainerOptions {

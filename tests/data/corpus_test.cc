@@ -122,7 +122,8 @@ TEST(Corpus, StreamIsSplitWhereNanoGptSplits) {
   EXPECT_EQ(all(corpus.train()), t->encode(text.substr(0, 902), false));
   EXPECT_EQ(all(corpus.val()), t->encode(text.substr(902), false));
   EXPECT_EQ(corpus.val().token(3), text[905]);
-  EXPECT_EQ(corpus.train().documents(), 0);
+  EXPECT_EQ(corpus.train().documents(), 1);
+  EXPECT_EQ(corpus.val().document_begin(0), 0);  // the rest of the text
 }
 
 TEST(Corpus, FilesOfAStreamAreSeparatedByEos) {
@@ -131,6 +132,27 @@ TEST(Corpus, FilesOfAStreamAreSeparatedByEos) {
   const Corpus corpus(as_texts({"ab", "cd"}), &val, *t, {Unit::kStream, 2, 0});
   EXPECT_EQ(all(corpus.train()), (Ids{'a', 'b', 257, 'c', 'd'}));
   EXPECT_EQ(all(corpus.val()), (Ids{'x', 'y', 'z'}));
+  const Split s = corpus.train();
+  ASSERT_EQ(s.documents(), 2);
+  EXPECT_EQ(s.document_tokens(0), 3);
+  EXPECT_EQ(s.document_begin(1), 3);
+  EXPECT_EQ(s.document_of(2), 0);
+  EXPECT_EQ(s.document_of(3), 1);
+  EXPECT_EQ(corpus.val().documents(), 1);
+}
+
+TEST(Corpus, AStreamCutInsideADocument) {
+  const auto t = byte_tokenizer();
+  const Corpus corpus(as_texts({"abcdef", "ghijklmno", "pqr"}), nullptr, *t, {Unit::kStream, 2, 0.5});
+  const Split train = corpus.train(), val = corpus.val();
+  EXPECT_EQ(train.tokens(), 10);
+  ASSERT_EQ(train.documents(), 2);
+  EXPECT_EQ(train.document_tokens(1), 3);
+  ASSERT_EQ(val.documents(), 2);
+  EXPECT_EQ(val.token(0), 'j');
+  EXPECT_EQ(val.document_tokens(0), 7);
+  EXPECT_EQ(val.document_begin(1), 7);
+  EXPECT_EQ(val.document_tokens(1), 3);
 }
 
 TEST(Corpus, SpecialTokensWrittenInATextAreOnlyText) {

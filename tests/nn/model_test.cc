@@ -61,8 +61,7 @@ TEST_P(EveryModel, ARowOfABatchEqualsItsOwnRun) {
 TEST_P(EveryModel, GradientsMatchDifferencesOfTheLoss) {
   const auto model = random_model(GetParam().spec, true);
   Batch batch;
-  batch.sequences = 2;
-  batch.length = 8;
+  batch.layout = equal_sequences(2, 8);
   batch.target_count = 16;
   batch.tokens = random_ids(16, model->spec().vocab_size, 3);
   batch.targets = random_ids(16, model->spec().vocab_size, 4);
@@ -97,8 +96,7 @@ TEST_P(EveryModel, ThreadsAndRecomputationChangeNothing) {
   ArchSpec spec = GetParam().spec;
   spec.dropout = 0.2;
   Batch batch;
-  batch.sequences = 3;
-  batch.length = 30;
+  batch.layout = equal_sequences(3, 30);
   batch.target_count = 90;
   batch.tokens = random_ids(90, spec.vocab_size, 3);
   batch.targets = random_ids(90, spec.vocab_size, 4);

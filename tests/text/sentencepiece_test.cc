@@ -142,6 +142,31 @@ TEST(Sentencepiece, SavedAndLoadedAgain) {
   EXPECT_EQ(read_json(folder / "tokenizer_config.json")["tokenizer_class"], "LlamaTokenizer");
 }
 
+TEST(ExtendedTokenizer, OfASentencepieceVocabulary) {
+  const TempFolder folder;
+  extend_tokenizer(train(350, training_text()), 2)->save(folder.path());
+  EXPECT_TRUE(folder.get("tokenizer.model") == model_bytes(trained()));
+  const auto t = load_tokenizer(folder.path());
+  EXPECT_EQ(t->kind(), "sentencepiece");
+  EXPECT_EQ(t->vocab_size(), 353);
+  EXPECT_EQ(t->mask(), 350);
+  EXPECT_EQ(t->first_sentinel(), 351);
+  Ids wanted = trained().encode("the king", false);
+  const size_t words = wanted.size();
+  wanted.push_back(352);
+  for (const int32_t id : trained().encode(" sees", false)) wanted.push_back(id);
+  EXPECT_EQ(t->encode("the king<extra_id_1> sees", true), wanted);
+  // Where texts begin with bos, only the whole one does.
+  folder.put("tokenizer.model", model_bytes(trained()));
+  Json config = read_json(folder / "tokenizer_config.json");
+  config["add_bos_token"] = true;
+  folder.put("tokenizer_config.json", config.dump());
+  const Ids with_bos = load_tokenizer(folder.path())->encode("the king<extra_id_1> sees", true);
+  EXPECT_EQ(with_bos.size(), wanted.size() + 1);
+  EXPECT_EQ(with_bos[0], 1);
+  EXPECT_EQ(with_bos[words + 1], 352);
+}
+
 TEST(Sentencepiece, BosIsAsTheConfigurationSays) {
   const TempFolder folder;
   folder.put("tokenizer.model", model_bytes(trained()));

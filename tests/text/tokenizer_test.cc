@@ -160,6 +160,71 @@ TEST(LoadTokenizer, TruncatedAndMutatedJson) {
   }
 }
 
+TEST(ExtendedTokenizer, NewIdsStandBehindTheOldOnes) {
+  const auto plain = byte_tokenizer(), t = extend_tokenizer(byte_tokenizer(), 3);
+  EXPECT_EQ(plain->vocab_size(), 259);
+  EXPECT_FALSE(plain->mask() || plain->first_sentinel() || plain->sentinels());
+  EXPECT_EQ(t->kind(), "byte");
+  EXPECT_EQ(t->vocab_size(), 263);
+  EXPECT_EQ(t->mask(), 259);
+  EXPECT_EQ(t->first_sentinel(), 260);
+  EXPECT_EQ(t->sentinels(), 3);
+  for (int32_t id = 0; id < 259; ++id) {
+    EXPECT_EQ(t->piece(id), plain->piece(id));
+    EXPECT_EQ(t->bytes_of(id), plain->bytes_of(id));
+    EXPECT_EQ(t->is_special(id), plain->is_special(id));
+  }
+  EXPECT_EQ(t->piece(259), "<mask>");
+  EXPECT_EQ(t->piece(262), "<extra_id_2>");
+  EXPECT_TRUE(t->is_special(259) && t->is_special(262));
+  EXPECT_EQ(t->decode(Ids{'a', 259, 261, 'b'}), "ab");
+  EXPECT_EQ(t->encode("a<mask>b<extra_id_1><|eos|>", true), (Ids{'a', 259, 'b', 261, 257}));
+  EXPECT_EQ(t->encode("<mask>", false), (Ids{'<', 'm', 'a', 's', 'k', '>'}));
+  for (const int32_t id : {-1, 263}) {
+    EXPECT_THAT(input_error([&] { t->piece(id); }), HasSubstr("outside the vocabulary of 263"));
+    EXPECT_THAT(input_error([&] { t->decode(Ids{id}); }), HasSubstr("outside the vocabulary of 263"));
+  }
+  EXPECT_EQ(extend_tokenizer(byte_tokenizer(), 0)->first_sentinel(), std::nullopt);
+}
+
+TEST(ExtendedTokenizer, ExtendedAgain) {
+  EXPECT_EQ(extend_tokenizer(extend_tokenizer(byte_tokenizer(), 0), 5)->vocab_size(), 265);
+  EXPECT_EQ(extend_tokenizer(extend_tokenizer(byte_tokenizer(), 5), 0)->vocab_size(), 265);
+}
+
+TEST(ExtendedTokenizer, SavedAndLoaded) {
+  const TempFolder folder;
+  extend_tokenizer(byte_tokenizer(), 2)->save(folder.path());
+  for (const auto& place : {folder.path(), folder / "tokenizer.json"}) {
+    const auto t = load_tokenizer(place);
+    EXPECT_EQ(t->vocab_size(), 262);
+    EXPECT_EQ(t->sentinels(), 2);
+  }
+  const Json good = read_json(folder / "tokenizer_config.json");
+  EXPECT_EQ(good["eos_token"], "<|eos|>");
+  EXPECT_EQ(good["mask_token"], "<mask>");
+  EXPECT_EQ(good["added_tokens_decoder"]["261"]["content"], "<extra_id_1>");
+  // What is not ours is as if it were not there.
+  const auto size = [&](const char* pointer, const Json& value) {
+    Json changed = good;
+    changed[Json::json_pointer(pointer)] = value;
+    folder.put("tokenizer_config.json", changed.dump());
+    return load_tokenizer(folder.path())->vocab_size();
+  };
+  EXPECT_EQ(size("/added_tokens_decoder/261/content", "<other>"), 261);
+  EXPECT_EQ(size("/added_tokens_decoder/259/content", "<other>"), 259);
+  EXPECT_EQ(size("/added_tokens_decoder/259", 1), 259);
+  EXPECT_EQ(size("/added_tokens_decoder", nullptr), 259);
+  folder.put("tokenizer_config.json", "[]");
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder.path()); }), HasSubstr("tokenizer_config.json"));
+}
+
+TEST(DecoderStart, BosComesFirst) {
+  EXPECT_EQ(decoder_start(*byte_tokenizer()), 256);
+  EXPECT_EQ(encode_source(*byte_tokenizer(), "a<|eos|>").back(), 257);
+  EXPECT_EQ(encode_source(*byte_tokenizer(), "a").size(), 2u);
+}
+
 TEST(Save, AFolderThatIsNotThere) {
   const TempFolder folder;
   EXPECT_THAT(environment_error([&] { byte_tokenizer()->save(folder / "none"); }), HasSubstr("cannot be written"));

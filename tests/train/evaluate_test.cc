@@ -19,7 +19,7 @@ class Evaluate : public ::testing::Test {
  protected:
   EvalResult run(int64_t context, int64_t stride, int64_t batch_tokens = 4096, int64_t max_tokens = 0) {
     return evaluate(
-        *model_, {pool_, arena_, nullptr}, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}, 0), nullptr,
+        *model_, {pool_, arena_, nullptr}, Split(tokens_, 0, tokens_.size(), Unit::kStream, {}), nullptr,
         {.context = context, .stride = stride, .max_tokens = max_tokens, .batch_tokens = batch_tokens, .progress = {}});
   }
   void SetUp() override {

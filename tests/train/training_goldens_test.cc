@@ -32,8 +32,7 @@ class TrainingGoldens : public ::testing::TestWithParam<std::string> {
     const std::vector<int64_t> ids = tokens.as_i64();
     for (int64_t s = 0; s < steps; ++s) {
       Batch batch;
-      batch.sequences = rows;
-      batch.length = length;
+      batch.layout = equal_sequences(rows, length);
       batch.target_count = rows * length;
       for (int64_t r = 0; r < rows; ++r) {
         const int64_t* row = ids.data() + (s * rows + r) * (length + 1);
@@ -95,7 +94,7 @@ TEST_P(TrainingGoldens, SlightlyOtherOptionsAreSeen) {
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingGoldens, ::testing::Values("llama_gqa_tied", "gpt2"),
                          [](const auto& c) { return c.param; });
 
-// B33: one padded batch, or two micro-batches of other lengths: the same loss and the same gradients, those of PyTorch.
+// B33: one ragged batch, or two micro-batches of other lengths: the same loss and the same gradients, those of PyTorch.
 class Accumulation : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -103,19 +102,9 @@ class Accumulation : public ::testing::Test {
     golden_ = read_json(folder_ / "cases.json").at("accumulation");
     model_ = load_model(folder_ / "gpt2", true);
   }
-  // Rows padded to the longest with `pad`, targets masked by position.
-  Batch batch(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
+  static Batch batch(const std::vector<std::vector<int32_t>>& rows) {
     Batch b;
-    b.sequences = static_cast<int64_t>(rows.size());
-    for (const auto& row : rows) b.length = std::max(b.length, static_cast<int64_t>(row.size()) - 1);
-    for (const auto& row : rows) {
-      for (size_t i = 0; i < static_cast<size_t>(b.length); ++i) {
-        const bool real = i + 1 < row.size();
-        b.tokens.push_back(i < row.size() ? row[i] : pad);
-        b.targets.push_back(real ? row[i + 1] : kIgnoredTarget);
-        b.target_count += real;
-      }
-    }
+    for (const auto& row : rows) b.add(std::span(row).first(row.size() - 1), std::span(row).subspan(1));
     return b;
   }
   StepResult accumulate(std::span<const Batch> batches) {
@@ -140,7 +129,7 @@ class Accumulation : public ::testing::Test {
 TEST_F(Accumulation, EqualsTheBigBatch) {
   std::vector<std::vector<int32_t>> rows;
   for (const Json& row : golden_.at("sequences")) rows.push_back(row.get<std::vector<int32_t>>());
-  const std::vector<Batch> one{batch(rows, 0)}, two{batch({rows[0]}, 0), batch({rows[1]}, 0)}, swapped{two[1], two[0]};
+  const std::vector<Batch> one{batch(rows)}, two{batch({rows[0]}), batch({rows[1]})}, swapped{two[1], two[0]};
   std::vector<float> first;
   for (const auto* split : {&one, &two, &swapped}) {
     const StepResult r = accumulate(*split);
@@ -164,19 +153,28 @@ TEST_F(Accumulation, EqualsTheBigBatch) {
             std::span<const float>(expected), tolerance::kTraining));
 }
 
-// B34: what fills a row is never looked at, and a real end token counts even when the filling is that token.
-TEST_F(Accumulation, PaddingIsMaskedByPositionNotById) {
-  const std::vector<std::vector<int32_t>> rows{{5, 6, 7, 2}, {5, 2}};
-  const std::vector<Batch> padded_with_eos{batch(rows, 2)}, padded_otherwise{batch(rows, 9)};
-  EXPECT_EQ(padded_with_eos[0].target_count, 4);
-  const StepResult a = accumulate(padded_with_eos);
+// B34: a real end token counts, and the rows beside a sequence change nothing: a ragged batch is its sequences one by
+// one, each weighed by its targets.
+TEST_F(Accumulation, ARaggedBatchIsItsSequencesOneByOne) {
+  const std::vector<std::vector<int32_t>> rows{{5, 6, 7, 2}, {5, 2}, {9, 3, 3, 8, 1, 4, 2}};
+  const std::vector<Batch> together{batch(rows)};
+  EXPECT_EQ(together[0].target_count, 10);
+  const StepResult all = accumulate(together);
+  EXPECT_EQ(all.tokens, 10);
+  EXPECT_EQ(all.rows, 10);
   const auto g = model_->parameters().gradients();
-  const std::vector<float> kept(g.begin(), g.end());
-  const StepResult b = accumulate(padded_otherwise);
-  EXPECT_EQ(a.loss, b.loss);
-  EXPECT_EQ(a.tokens, 4);
-  const auto h = model_->parameters().gradients();
-  EXPECT_EQ(kept, std::vector<float>(h.begin(), h.end()));
+  const std::vector<float> whole(g.begin(), g.end());
+  double nats = 0;
+  std::vector<float> sum(whole.size());
+  for (const auto& row : rows) {
+    const std::vector<Batch> alone{batch({row})};
+    const StepResult one = accumulate(alone);
+    nats += one.loss * static_cast<double>(one.tokens);
+    const auto h = model_->parameters().gradients();
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += h[i] * static_cast<float>(one.tokens) / 10;
+  }
+  EXPECT_NEAR(all.loss, nats / 10, tolerance::kLoss);
+  EXPECT_TRUE(close(std::span<const float>(sum), std::span<const float>(whole), tolerance::kKernel));
 }
 
 // B36: with gradients of zero, matrices shrink by lr * decay, and norms and biases stay.

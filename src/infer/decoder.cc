@@ -120,18 +120,16 @@ void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_
                     std::span<const int32_t> source) {
   const int64_t vocab = model.spec().vocab_size;
   TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(vocab));
-  forward(model, pool, tokens, source, [&](const OpContext& op, ConstRows h) {
-    model.logits(op, h, {out.data(), h.rows, vocab, vocab});
-  });
+  forward(model, pool, tokens, source,
+          [&](const OpContext& op, ConstRows h) { model.logits(op, h, {out.data(), h.rows, vocab, vocab}); });
 }
 
 void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
                     std::span<const int32_t> source) {
   const int64_t width = model.spec().hidden_size;
   TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(width));
-  forward(model, pool, tokens, source, [&](const OpContext&, ConstRows h) {
-    copy_rows(h, {out.data(), h.rows, width, width});
-  });
+  forward(model, pool, tokens, source,
+          [&](const OpContext&, ConstRows h) { copy_rows(h, {out.data(), h.rows, width, width}); });
 }
 
 std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens) {

@@ -50,8 +50,8 @@ class Decoder {
   int64_t position_ = 0;
 };
 
-// Logits of a whole sequence in one pass without a cache, out [tokens.size(), vocab]. `source` is what the encoder of an
-// encoder-decoder reads; empty otherwise.
+// Logits of a whole sequence in one pass without a cache, out [tokens.size(), vocab]. `source` is what the encoder of
+// an encoder-decoder reads; empty otherwise.
 void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
                     std::span<const int32_t> source = {});
 // As above, the last hidden states, out [tokens.size(), hidden].

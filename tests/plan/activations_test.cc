@@ -27,7 +27,8 @@ TEST(Activations, WrittenOut) {
 TEST(Activations, Recomputed) {
   const ArchSpec spec = preset("bench-a");
   const int64_t n = 16 * 256;
-  const ActivationBytes whole = activation_bytes(spec, 16, 256, 0, false), again = activation_bytes(spec, 16, 256, 0, true);
+  const ActivationBytes whole = activation_bytes(spec, 16, 256, 0, false),
+                        again = activation_bytes(spec, 16, 256, 0, true);
   EXPECT_EQ(again.saved_layers, 4 * 6 * n * 384);
   // The saved set of one layer beside its input, and at the end of its second forward pass the output.
   EXPECT_EQ(again.backward_transient, whole.backward_transient + whole.saved_layers / 6 - 4 * n * 384 + 4 * n * 384);
@@ -79,8 +80,10 @@ TEST(Activations, RowsOfLogits) {
 
 TEST(Activations, GrowWithRowsOnly) {
   const ArchSpec spec = preset("small-10m");
-  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers, activation_bytes(spec, 2, 512, 0, false).saved_layers);
-  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers, 8 * activation_bytes(spec, 1, 128, 0, false).saved_layers);
+  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers,
+            activation_bytes(spec, 2, 512, 0, false).saved_layers);
+  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers,
+            8 * activation_bytes(spec, 1, 128, 0, false).saved_layers);
 }
 
 TEST(Activations, PostNormKeepsNoFinalNorm) {

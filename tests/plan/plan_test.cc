@@ -101,14 +101,15 @@ TEST(Plan, PartsAddUp) {
   for (const std::string& name : preset_names()) {
     const Plan p = make_plan(preset(name), {});
     const Plan::Parameters& q = p.parameters;
-    EXPECT_EQ(q.embedding + q.position + q.attention + q.ffn + q.norm + q.head, q.total) << name;
+    EXPECT_EQ(q.embedding + q.position + q.attention + q.cross_attention + q.ffn + q.norm + q.pooler + q.head, q.total)
+        << name;
     int64_t layers = 0, count = 0;
     for (const Plan::LayerGroup& l : q.layers) {
-      layers += l.count * (l.attention + l.ffn + l.norm);
+      layers += l.count * (l.attention + l.cross_attention + l.ffn + l.norm);
       count += l.count;
     }
-    EXPECT_EQ(count, static_cast<int64_t>(preset(name).layers.size()));
-    EXPECT_LE(layers, q.attention + q.ffn + q.norm);
+    EXPECT_EQ(count, static_cast<int64_t>(preset(name).encoder.layers.size() + preset(name).layers.size()));
+    EXPECT_LE(layers, q.attention + q.cross_attention + q.ffn + q.norm);
     EXPECT_EQ(p.memory.gradients, 4 * q.total);
     EXPECT_EQ(p.memory.optimizer, 8 * q.total);
     EXPECT_EQ(p.memory.peak_training, 16 * q.total + p.memory.activations);

@@ -59,6 +59,7 @@ ArchSpec read(const Json& config, const std::string& where, Problems& problems) 
                "allowed are 1 to " + std::to_string(kMaxLayers));
   in.finish();
   spec.final_norm = layer.norm;
+  layer.position = spec.position;
   if (problems.empty()) spec.layers.assign(static_cast<size_t>(layers), layer);
   return spec;
 }

@@ -36,6 +36,10 @@ Stacks stacks_of(Topology topology) {
   switch (topology) {
     case Topology::kDecoder:
       return {.encoder = false, .decoder = true};
+    case Topology::kEncoder:
+      return {.encoder = true, .decoder = false};
+    case Topology::kEncoderDecoder:
+      return {.encoder = true, .decoder = true};
   }
   TRANSEPT_CHECK(false);
   return {};

@@ -77,7 +77,7 @@ def check_parameters(args, spec, model):
         fail(f"{spec}: transept plans {ours} parameters, the PyTorch model has {theirs}")
 
 
-def machine(args, torch):
+def machine(args, torch=None):
     cpu = platform.processor()
     try:
         with open("/proc/cpuinfo") as lines:
@@ -88,8 +88,8 @@ def machine(args, torch):
     if load > 0.3:
         print(f"warning: load average {load:.2f}: this machine is not quiet, so the figures mean little", file=sys.stderr)
     return {"cpu": cpu, "processors": os.cpu_count(), "threads": args.threads, "load_average_before": round(load, 2),
-            "torch": torch.__version__, "torch_capability": torch.backends.cpu.get_cpu_capability(), "python": platform.python_version(),
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+            "python": platform.python_version(), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | (
+                {"torch": torch.__version__, "torch_capability": torch.backends.cpu.get_cpu_capability()} if torch else {})
 
 
 def interleave(contenders, rounds, label):

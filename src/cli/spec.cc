@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/problem.h"
 #include "cli/command.h"
@@ -14,6 +15,7 @@ namespace {
 struct PositionAsked {
   const ArchSpec& spec;
   int64_t heads, head_dim;
+  bool causal;
   int64_t length;
 };
 
@@ -60,8 +62,8 @@ Json buckets_of(const T5Position& kind, bool causal) {
   return runs;
 }
 
-Json numbers_of(const T5Position& kind, const PositionAsked&) {
-  return {{"causal", buckets_of(kind, true)}, {"bidirectional", buckets_of(kind, false)}};
+Json numbers_of(const T5Position& kind, const PositionAsked& asked) {
+  return {{"causal", asked.causal}, {"buckets", buckets_of(kind, asked.causal)}};
 }
 
 // What of a layer the kind's numbers hang on; layers with the same value have the same numbers.
@@ -74,29 +76,36 @@ struct LooksAt {
 
 constexpr int64_t kListed = int64_t{1} << 20;  // frequencies and slopes printed at most
 
-// One entry for each form of layer, as far as positions look at it, in order of appearance.
-Json position_report(const ArchSpec& spec, int64_t length) {
-  Json report = Json::array();
-  std::vector<int64_t> forms;
+// One entry for each form of layer of a stack, as far as positions look at it, in order of appearance.
+void report_stack(const ArchSpec& spec, const StackSpec& stack, const char* name, int64_t length, Json& report) {
+  std::vector<std::pair<PositionSpec, int64_t>> forms;
+  const size_t first = report.size();
   int64_t listed = 0;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const LooksAt layer =
-        std::visit([](const auto& a) { return LooksAt{a.num_attention_heads, a.head_dim}; }, spec.layers[i].attention);
-    const int64_t form = std::visit(layer, spec.position);
+  for (size_t i = 0; i < stack.layers.size(); ++i) {
+    const LayerSpec& layer = stack.layers[i];
+    const LooksAt looks =
+        std::visit([](const auto& a) { return LooksAt{a.num_attention_heads, a.head_dim}; }, layer.attention);
+    const std::pair form(layer.position, std::visit(looks, layer.position));
     const size_t at = static_cast<size_t>(std::find(forms.begin(), forms.end(), form) - forms.begin());
     if (at == forms.size()) {
       forms.push_back(form);
-      listed += form;
+      listed += form.second;
       if (listed > kListed)
         throw InputError("--positions", fmt::format("layers of this model have more than {} numbers", kListed),
                          "ask it of a model with smaller heads");
-      Json entry = {{"layers", Json::array()}, {"kind", kind_name(spec.position)}};
-      const PositionAsked asked{spec, layer.heads, layer.head_dim, length};
-      entry.update(std::visit([&](const auto& kind) { return numbers_of(kind, asked); }, spec.position));
+      Json entry = {{"stack", name}, {"layers", Json::array()}, {"kind", kind_name(layer.position)}};
+      const PositionAsked asked{spec, looks.heads, looks.head_dim, layer.causal, length};
+      entry.update(std::visit([&](const auto& kind) { return numbers_of(kind, asked); }, layer.position));
       report.push_back(std::move(entry));
     }
-    report[at]["layers"].push_back(i);
+    report[first + at]["layers"].push_back(i);
   }
+}
+
+Json position_report(const ArchSpec& spec, int64_t length) {
+  Json report = Json::array();
+  report_stack(spec, spec.encoder, "encoder", length, report);
+  report_stack(spec, spec, spec.topology == Topology::kEncoder ? "encoder" : "decoder", length, report);
   return report;
 }
 
@@ -117,9 +126,9 @@ std::string runs_of(const Json& layers) {
 std::string to_text(const Json& report) {
   std::string text;
   for (const Json& entry : report) {
-    text += fmt::format("layers {}\n", runs_of(entry["layers"]));
+    text += fmt::format("{} layers {}\n", entry["stack"].get<std::string>(), runs_of(entry["layers"]));
     for (const auto& [key, value] : entry.items()) {
-      if (key == "layers") continue;
+      if (key == "layers" || key == "stack") continue;
       if (!value.is_array()) {
         text += fmt::format("  {:<22}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
         continue;

@@ -8,12 +8,26 @@
 
 namespace transept {
 
-Decoder::Decoder(const Model& model, ThreadPool& pool, int64_t context)
+Decoder::Decoder(const Model& model, ThreadPool& pool, int64_t context, int64_t source_context)
     : model_(model),
       pool_(pool),
-      cache_(model.spec(), 1, context),
+      cache_(model.spec(), 1, context, source_context),
+      source_context_(source_context),
       logits_(static_cast<size_t>(model.spec().vocab_size)) {
+  if (model.spec().topology == Topology::kEncoder)
+    throw InputError("topology", "an encoder reads a whole text and does not continue it", "give a decoder");
   model.check_input({}, context - 1, "context");
+}
+
+void Decoder::read_source(std::span<const int32_t> tokens) {
+  TRANSEPT_CHECK(model_.spec().encoder_decoder() && position_ == 0);
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  if (count == 0 || count > source_context_) {
+    throw InputError("source", "has " + std::to_string(count) + " tokens",
+                     "allowed are 1 to " + std::to_string(source_context_));
+  }
+  model_.check_input(tokens, count - 1, "source");
+  source_.assign(tokens.begin(), tokens.end());
 }
 
 void Decoder::check(std::span<const int32_t> tokens) const {
@@ -31,9 +45,14 @@ template <class F>
 void Decoder::run_chunk(std::span<const int32_t> tokens, const F& use) {
   const int64_t rows = static_cast<int64_t>(tokens.size());
   const OpContext op{pool_, arena_, nullptr};
-  const Var h = model_.hidden(
-      op, {.tokens = tokens, .layout = {{0, rows, position_}}, .cache = &cache_, .dropout = {}, .observe = {}});
-  use(ConstRows(h.view()));
+  ForwardCall call{.tokens = tokens, .layout = {{0, rows, position_}}, .cache = &cache_, .dropout = {}, .observe = {}};
+  if (!source_.empty()) {
+    call.source_tokens = source_;
+    call.source_layout = equal_sequences(1, static_cast<int64_t>(source_.size()));
+  }
+  const Var h = model_.hidden(op, call);
+  source_.clear();
+  use(op, ConstRows(h.view()));
   position_ += rows;
 }
 
@@ -44,8 +63,8 @@ std::span<const float> Decoder::feed(std::span<const int32_t> tokens) {
   while (!tokens.empty()) {
     const auto chunk = tokens.first(std::min<size_t>(tokens.size(), kChunk));
     tokens = tokens.subspan(chunk.size());
-    run_chunk(chunk, [&](ConstRows h) {
-      if (tokens.empty()) model_.logits(pool_, h.slice(h.rows - 1, 1), {logits_.data(), 1, vocab, vocab});
+    run_chunk(chunk, [&](const OpContext& op, ConstRows h) {
+      if (tokens.empty()) model_.logits(op, h.slice(h.rows - 1, 1), {logits_.data(), 1, vocab, vocab});
     });
   }
   return logits_;
@@ -59,25 +78,66 @@ void Decoder::feed_all(std::span<const int32_t> tokens, std::span<float> out) {
   while (!tokens.empty()) {
     const auto chunk = tokens.first(std::min<size_t>(tokens.size(), kChunk));
     tokens = tokens.subspan(chunk.size());
-    run_chunk(chunk, [&](ConstRows h) { model_.logits(pool_, h, {to, h.rows, vocab, vocab}); });
+    run_chunk(chunk, [&](const OpContext& op, ConstRows h) { model_.logits(op, h, {to, h.rows, vocab, vocab}); });
     to += static_cast<int64_t>(chunk.size()) * vocab;
   }
 }
 
 void Decoder::reset() {
   cache_.clear();
+  source_.clear();
   position_ = 0;
 }
 
-void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out) {
-  const int64_t rows = static_cast<int64_t>(tokens.size()), vocab = model.spec().vocab_size;
-  TRANSEPT_CHECK(static_cast<int64_t>(out.size()) == rows * vocab);
+namespace {
+
+// use(op, hidden rows) of one pass over a sequence.
+template <class F>
+void forward(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<const int32_t> source,
+             const F& use) {
+  const int64_t rows = static_cast<int64_t>(tokens.size()), source_rows = static_cast<int64_t>(source.size());
   if (rows == 0) return;
+  if (model.spec().encoder_decoder() != (source_rows > 0)) {
+    throw InputError("source", source_rows > 0 ? "is given, and the model has no encoder" : "is missing",
+                     "an encoder-decoder reads a source, other models do not");
+  }
   model.check_input(tokens, rows - 1, "tokens");
+  ForwardCall call{.tokens = tokens, .layout = equal_sequences(1, rows), .dropout = {}, .observe = {}};
+  if (source_rows > 0) {
+    model.check_input(source, source_rows - 1, "source");
+    call.source_tokens = source;
+    call.source_layout = equal_sequences(1, source_rows);
+  }
   Arena arena;
   const OpContext op{pool, arena, nullptr};
-  const Var h = model.hidden(op, {.tokens = tokens, .layout = equal_sequences(1, rows), .dropout = {}, .observe = {}});
-  model.logits(pool, h.view(), {out.data(), rows, vocab, vocab});
+  const Var h = model.hidden(op, call);
+  use(op, ConstRows(h.view()));
+}
+
+}  // namespace
+
+void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
+                    std::span<const int32_t> source) {
+  const int64_t vocab = model.spec().vocab_size;
+  TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(vocab));
+  forward(model, pool, tokens, source, [&](const OpContext& op, ConstRows h) {
+    model.logits(op, h, {out.data(), h.rows, vocab, vocab});
+  });
+}
+
+void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
+                    std::span<const int32_t> source) {
+  const int64_t width = model.spec().hidden_size;
+  TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(width));
+  forward(model, pool, tokens, source, [&](const OpContext&, ConstRows h) {
+    copy_rows(h, {out.data(), h.rows, width, width});
+  });
+}
+
+std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens) {
+  std::vector<float> embedding;
+  forward(model, pool, tokens, {}, [&](const OpContext& op, ConstRows h) { embedding = model.pool(op, h); });
+  return embedding;
 }
 
 }  // namespace transept

@@ -13,8 +13,13 @@ namespace transept {
 
 class Decoder {
  public:
-  // `context` positions at the most; InputError when the model's positions end before.
-  Decoder(const Model& model, ThreadPool& pool, int64_t context);
+  // `context` positions at the most and, in an encoder-decoder, `source_context` tokens of source; InputError when the
+  // model's positions end before, or when it is an encoder, which decodes nothing.
+  Decoder(const Model& model, ThreadPool& pool, int64_t context, int64_t source_context = 0);
+
+  // Encoder-decoder: the source of what is fed from now on, after a reset. InputError when a token is outside the
+  // vocabulary, or the source is empty or too long.
+  void read_source(std::span<const int32_t> tokens);
 
   // Feeds tokens; gives the logits [vocab] that follow the last one. Valid until the next call. InputError when a token
   // is outside the vocabulary or the context is full.
@@ -39,11 +44,20 @@ class Decoder {
   ThreadPool& pool_;
   Arena arena_;
   KvStore cache_;
+  int64_t source_context_;
+  std::vector<int32_t> source_;  // until the first chunk has put it into the cache
   std::vector<float> logits_;
   int64_t position_ = 0;
 };
 
-// Logits of a whole sequence in one pass without a cache, out [tokens.size(), vocab].
-void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out);
+// Logits of a whole sequence in one pass without a cache, out [tokens.size(), vocab]. `source` is what the encoder of an
+// encoder-decoder reads; empty otherwise.
+void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
+                    std::span<const int32_t> source = {});
+// As above, the last hidden states, out [tokens.size(), hidden].
+void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
+                    std::span<const int32_t> source = {});
+// A sequence as one vector [hidden] (Model::pool): an encoder's, or any stack's last hidden states.
+std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens);
 
 }  // namespace transept

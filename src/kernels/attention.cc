@@ -33,6 +33,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 #include "kernels/vector_math-inl.h"
@@ -44,6 +45,14 @@ namespace {
 using D16 = hn::CappedTag<float, 16>;
 using D4 = hn::CappedTag<float, 4>;
 
+// Rows are short and far apart: the machine does not guess the next one.
+template <class T>
+void prefetch_rows(T* const* rows, int64_t begin, int64_t end, int64_t width) {
+  for (int64_t c = begin; c < end; ++c) {
+    for (int64_t d = 0; d < width; d += 16) hwy::Prefetch(rows[c] + d);
+  }
+}
+
 // t[d][c] = scale * rows[c][d].
 void transpose_in(const float* const* rows, int64_t columns, int64_t width, float scale, float* HWY_RESTRICT t,
                   int64_t ld) {
@@ -53,6 +62,7 @@ void transpose_in(const float* const* rows, int64_t columns, int64_t width, floa
   const hn::Repartition<double, D4> d2;
   const auto factor = hn::Set(d4, scale);
   for (int64_t c = 0; c < whole_columns; c += 4) {
+    prefetch_rows(rows, c + 8, std::min(c + 12, columns), width);
     for (int64_t d = 0; d < whole_width; d += 4) {
       const auto a0 = hn::LoadU(d4, rows[c] + d), a1 = hn::LoadU(d4, rows[c + 1] + d);
       const auto a2 = hn::LoadU(d4, rows[c + 2] + d), a3 = hn::LoadU(d4, rows[c + 3] + d);
@@ -82,6 +92,7 @@ void transpose_out(const float* HWY_RESTRICT t, int64_t ld, const float* factors
   const hn::Repartition<double, D4> d2;
   for (int64_t c = 0; c < whole_columns; c += 4) {
     const auto factor = hn::LoadU(d4, factors + c);
+    prefetch_rows(rows, c + 8, std::min(c + 12, columns), width);
     for (int64_t d = 0; d < whole_width; d += 4) {
       const float* from = t + d * ld + c;
       const auto a0 = hn::Mul(factor, hn::LoadU(d4, from)), a1 = hn::Mul(factor, hn::LoadU(d4, from + ld));
@@ -300,6 +311,7 @@ void row_dots(const float* const* a, const float* const* b, int64_t columns, int
   const D16 d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), whole = width / lanes * lanes;
   for (int64_t c = 0; c < columns; ++c) {
+    prefetch_rows(a, c + 4, std::min(c + 5, columns), width);
     auto sums = hn::Zero(d);
     for (int64_t i = 0; i < whole; i += lanes) sums = hn::MulAdd(hn::LoadU(d, a[c] + i), hn::LoadU(d, b[c] + i), sums);
     float sum = hn::GetLane(hn::SumOfLanes(d, sums));

@@ -16,6 +16,17 @@ double log_sum_exp(std::span<const double> z) {
 
 }  // namespace
 
+double finished_logit(double z, double scale, double bias, double softcap) {
+  const double v = scale * z + bias;
+  return softcap == 0 ? v : softcap * std::tanh(v / softcap);
+}
+
+double finished_logit_slope(double z, double scale, double bias, double softcap) {
+  if (softcap == 0) return 1;
+  const double cosh = std::cosh((scale * z + bias) / softcap);
+  return 1 / (cosh * cosh);
+}
+
 double cross_entropy(std::span<const double> z, int32_t target) {
   return target < 0 ? 0 : log_sum_exp(z) - z[static_cast<size_t>(target)];
 }

@@ -6,24 +6,40 @@
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
-#include "kernels/logits.h"
 #include "ops/linear.h"
 #include "ops/parallel.h"
 #include "tensor/logit_rows.h"
 
 namespace transept {
 
+namespace {
+
+bool changes_logits(const LogitsEnd& end) { return end.scale != 1 || end.softcap != 0 || end.bias; }
+
+// On columns of the logits from `column` on.
+void finish_columns(const LogitsEnd& end, Rows logits, int64_t column) {
+  finish_logits_rows(end.scale, end.bias ? end.bias.value + column : nullptr, end.softcap, logits);
+}
+
+void check_logits_end(const LogitsEnd& end, int64_t vocab) {
+  TRANSEPT_CHECK(end.softcap >= 0 && (!end.bias || end.bias.out == vocab));
+}
+
+}  // namespace
+
 void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits) {
-  if (!end.changes()) return;
-  for_rows(pool, logits.rows, logits.width, [&](int64_t first, int64_t count) {
-    finish_logits_rows({end.scale, end.softcap}, end.bias.value, logits.slice(first, count));
+  check_logits_end(end, logits.width);
+  if (!changes_logits(end)) return;
+  // One row of a large vocabulary is worth more than one thread.
+  for_columns(pool, logits.width, [&](int64_t column, int64_t columns) {
+    finish_columns(end, {logits.data + column, logits.rows, columns, logits.stride}, column);
   });
 }
 
 LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
                       std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row) {
-  TRANSEPT_CHECK(!end.bias || end.bias.out == head.out);
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
+  check_logits_end(end, head.out);
   for (const int32_t t : targets) TRANSEPT_CHECK(t == kIgnoredTarget || (t >= 0 && t < head.out));
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr && gradient_scale != 0;
@@ -33,21 +49,18 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
   Buffer dx = flows_back ? Buffer(context.arena, x.rows * x.width) : Buffer();
   const Buffer logits(context.arena, std::max<int64_t>(1, run * vocab));
   const Buffer losses(context.arena, std::max<int64_t>(1, run));
-  // The gradient takes the place of the logits, and the cap's slope needs them.
-  const Buffer capped = train && end.softcap > 0 ? Buffer(context.arena, std::max<int64_t>(1, run * vocab)) : Buffer();
   LossSum sum;
   for (int64_t first = 0; first < x.rows; first += run) {
     const int64_t rows = std::min(run, x.rows - first);
     const Rows z{logits.data(), rows, vocab, vocab};
     const ConstRows h = ConstRows(x.view()).slice(first, rows);
-    gemm_xwt(context.pool, h, head.value, vocab, 0.f, z);
-    finish_logits(context.pool, end, z);
+    gemm_xwt(context.pool, h, head.value, vocab, 0.f, z,
+             changes_logits(end)
+                 ? TileEpilogue([&](Rows tile, int64_t, int64_t column) { finish_columns(end, tile, column); })
+                 : TileEpilogue());
     for_rows(context.pool, rows, vocab, [&](int64_t r, int64_t count) {
-      const Rows some = z.slice(r, count);
-      if (capped) copy_rows(some, Rows{capped.data(), rows, vocab, vocab}.slice(r, count));
-      cross_entropy_rows(some, targets.data() + first + r, train ? gradient_scale : 0.f, losses.data() + r);
-      if (capped)
-        uncap_logits_gradient(end.softcap, ConstRows{capped.data(), rows, vocab, vocab}.slice(r, count), some);
+      cross_entropy_rows(z.slice(r, count), end.softcap, targets.data() + first + r, train ? gradient_scale : 0.f,
+                         losses.data() + r);
     });
     for (int64_t r = 0; r < rows; ++r) {
       const size_t at = static_cast<size_t>(first + r);

@@ -15,20 +15,20 @@ struct LossSum {
   int64_t tokens = 0;  // rows whose target is not kIgnoredTarget
 };
 
-// What follows the head's product: logits = softcap * tanh((scale * x head^T + bias) / softcap); softcap 0: no cap.
+// What becomes of the products z of hidden states and head: softcap * tanh((scale * z + bias) / softcap)
+// (arXiv:2408.00118 section 2), without the tanh where softcap is 0.
 struct LogitsEnd {
   float scale = 1;
   float softcap = 0;
   Param bias;  // [vocab]; absent: none
-
-  bool changes() const { return scale != 1 || softcap > 0 || bias; }
 };
 
-// Applies the end to products x head^T, in place.
+// For inference: turns products into logits, in place.
 void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits);
 
-// Sum of -log softmax(logits)[target] over the rows. With a tape, the gradient that flows back is that of
-// gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where ignored).
+// Sum of -log softmax(logits)[target] over the rows, with the logits of x head^T and `end`. With a tape, the gradient
+// that flows back is that of gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where
+// ignored).
 LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
                       std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row = {});
 

@@ -1,6 +1,7 @@
 #include "ops/embedding.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -44,22 +45,20 @@ Var embed(const OpContext& context, const Param& table, float scale, std::span<c
     }
   });
   if (context.tape) {
-    struct Held {
-      Param table;
-      std::vector<int64_t> row_of;
-    };
-    std::vector<Held> held;
+    std::vector<std::pair<Param, std::vector<int64_t>>> lookups;
     for (const Lookup& l : added) {
-      if (l.table.gradient) held.push_back({l.table, {l.row_of.begin(), l.row_of.end()}});
+      if (l.table.gradient) lookups.emplace_back(l.table, std::vector<int64_t>(l.row_of.begin(), l.row_of.end()));
     }
     context.tape->record([&pool = context.pool, slot = y.gradient, rows = y.rows, width, table, scale,
-                          token_of = std::vector<int32_t>(tokens.begin(), tokens.end()), held = std::move(held)] {
+                          lookups = std::move(lookups), token_of = std::vector<int32_t>(tokens.begin(), tokens.end())] {
       if (!slot->buffer) return;
       const Rows dy{slot->buffer.data(), rows, width, width};
-      for (const Held& h : held) scatter_add(pool, dy, h.row_of, h.table.gradient);
+      for (const auto& [lookup, row_of] : lookups) scatter_add(pool, dy, row_of, lookup.gradient);
       if (table.gradient) {
-        if (scale != 1)
-          for_rows(pool, rows, width, [&](int64_t first, int64_t n) { scale_rows(scale, dy.slice(first, n)); });
+        // Nobody reads dy after this.
+        if (scale != 1) {
+          for_rows(pool, rows, width, [&](int64_t first, int64_t count) { scale_rows(scale, dy.slice(first, count)); });
+        }
         scatter_add(pool, dy, token_of, table.gradient);
       }
       slot->buffer.reset();

@@ -1,5 +1,5 @@
-// Token embedding: y[r] = scale * table[token[r]] + the rows that other tables have for r (positions, segment types).
-// Backward: rows of dy are added to the rows of the tables.
+// Embedding: y[r] = scale * table[token[r]] + the sum of other tables' rows (positions, token types). Backward: rows of
+// dy are added to the rows of the tables, times scale for the table of tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace transept {
 
-// A table [rows, width] and the row that each row of y takes from it. A constant table has no gradient.
+// A table [rows, width], of which each row of the result gets one row.
 struct Lookup {
-  Param table;
+  Param table;  // without a gradient: constants
   std::span<const int64_t> row_of;
 };
 
-// Every token lies in [0, table.out), every row of a lookup in its table. Result [tokens, table.in].
+// Every token lies in [0, table.out), every row of a lookup in [0, its table.out). Result [tokens, table.in].
 Var embed(const OpContext& context, const Param& table, float scale, std::span<const int32_t> tokens,
-          std::span<const Lookup> added);
+          std::span<const Lookup> added = {});
 
 }  // namespace transept

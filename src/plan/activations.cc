@@ -136,9 +136,7 @@ ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t co
   Count ends = end_of(spec, rows);
   // The head's own layer: its product, its activation, and the norm's output and statistics.
   if (spec.head_transform) ends += rows * (3 * spec.hidden_size + statistics(spec.final_norm));
-  // With a soft cap, the logits stay beside their gradient.
-  const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size *
-                      (spec.final_logit_softcap > 0 ? 2 : 1);
+  const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size;
   return {.saved_layers = (saved * kFloat).value(),
           .saved_ends = (ends * kFloat).value(),
           .head_transient = ((chunk + rows * spec.hidden_size) * kFloat).value(),

@@ -75,11 +75,6 @@ struct NestedGroup<std::variant<K...>> {
 };
 
 template <class G>
-inline constexpr bool kIsNested = false;
-template <class Any>
-inline constexpr bool kIsNested<NestedGroup<Any>> = true;
-
-template <class G>
 concept GroupWithKinds = requires { typename G::KindList; };
 
 template <class G, class V>

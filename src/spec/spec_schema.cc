@@ -89,9 +89,6 @@ Json group_schema(bool override) {
       properties.update(override ? without_defaults(fields.properties) : fields.properties);
       Json form = object_of(std::move(properties));
       if (override || name != kind_name(G{}.spec)) form["required"] = Json::array({"kind"});
-      if (kIsNested<G> && !override) {  // no layer completes a nested group
-        for (const Json& key : fields.required) form["required"].push_back(key);
-      }
       forms.push_back(std::move(form));
       const Json bare = without_defaults(fields.properties);
       for (const auto& [key, property] : bare.items()) {
@@ -111,6 +108,20 @@ Json group_schema(bool override) {
     visit_group(group, fields);
     return object_of(override ? without_defaults(fields.properties) : fields.properties);
   }
+}
+
+// Of a nested group that no layer completes: each kind has the keys that it requires.
+template <class G>
+Json complete_form() {
+  Json forms = Json::array();
+  for_each_kind<G>([&](G group) {
+    SchemaFields fields;
+    visit_group(group, fields);
+    const std::string_view name = kind_name(group.spec);
+    if (name != kind_name(G{}.spec)) fields.required.push_back("kind");
+    forms.push_back({{"properties", {{"kind", {{"const", name}}}}}, {"required", fields.required}});
+  });
+  return {{"anyOf", std::move(forms)}};
 }
 
 // Keys that a full group must have: those required by its default-constructed form.
@@ -144,6 +155,14 @@ Json spec_schema() {
     if (const Json keys = required_of<G>(); !keys.empty()) {
       complete[key] = {{"required", keys}};
       complete_keys.push_back(key);
+    }
+    if constexpr (GroupWithKinds<G>) {
+      for_each_kind<G>([&](G group) {
+        auto nest = [&]<class T>(std::string_view inner, T&, auto, std::string_view) {
+          if constexpr (kIsKinds<T>) complete[key]["properties"][std::string(inner)] = complete_form<NestedGroup<T>>();
+        };
+        visit_group(group, nest);
+      });
     }
   });
   const Json one = object_of(std::move(layer));

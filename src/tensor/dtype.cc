@@ -28,12 +28,6 @@ int64_t dtype_bytes(DType t) { return row(t).bytes; }
 std::string_view dtype_name(DType t) { return row(t).name; }
 std::string_view safetensors_name(DType t) { return row(t).safetensors; }
 
-std::optional<DType> dtype_from_name(std::string_view name) {
-  for (const Row& r : kTable) {
-    if (r.name == name) return r.type;
-  }
-  return std::nullopt;
-}
 std::optional<DType> dtype_from_safetensors(std::string_view name) {
   for (const Row& r : kTable) {
     if (r.safetensors == name) return r.type;

@@ -1,5 +1,6 @@
 """What `transept spec MODEL --positions` prints: the numbers that follow from a spec's position kind, by form of layer."""
 
+import json
 import math
 
 from harness import Case, main
@@ -37,26 +38,48 @@ class Positions(Case):
         self.assertEqual([e["layers"] for e in entries], [[0, 2], [1]])
         self.assertEqual([e["rotated"] for e in entries], [2, 4])
 
+    def test_positions_that_differ_by_layer(self):
+        # Gemma 3: full layers with a linear factor of 8 and theta 1e6, sliding ones plain
+        full = {"kind": "rope", "theta": 1e6, "scaling": {"kind": "linear", "factor": 8}}
+        layers = [{"position": full}, {"repeat": 2}]
+        entries = self.positions({"kind": "rope"}, attention={"num_attention_heads": 2, "head_dim": 4}, layers=layers)
+        self.assertEqual([e["layers"] for e in entries], [[0], [1, 2]])
+        for entry, right in zip(entries, ([0.125, 0.000125], [1, 0.01]), strict=True):
+            for got, value in zip(entry["inverse_frequencies"], right, strict=True):
+                self.assertAlmostEqual(got, value, places=12)
+
+    def test_both_stacks(self):
+        stack = {"layers": [{"repeat": 2}]}
+        path = self.spec(topology="encoder_decoder", position={"kind": "t5"}, encoder=stack, decoder=stack)
+        document = json.loads(path.read_text())
+        del document["layers"]
+        path.write_text(json.dumps(document))
+        entries = self.json("spec", path, "--positions")["positions"]
+        self.assertEqual([(e["stack"], e["causal"]) for e in entries], [("encoder", False), ("decoder", True)])
+
     def test_alibi(self):
         (entry,) = self.positions({"kind": "alibi"}, **self.heads({"num_attention_heads": 6}))
         self.assertEqual(entry["slopes"], [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125])
 
     def test_t5(self):
-        (entry,) = self.positions({"kind": "t5", "num_buckets": 8, "max_distance": 16}, **self.heads({}))
+        t5 = {"kind": "t5", "num_buckets": 8, "max_distance": 16}
+        (decoder,) = self.positions(t5, **self.heads({}))
+        (encoder,) = self.positions(t5, topology="encoder", **self.heads({}))
+        self.assertEqual([(e["stack"], e["causal"]) for e in (decoder, encoder)], [("decoder", True), ("encoder", False)])
 
         def bucket(runs: list[dict], distance: int) -> int:
             (found,) = [run["bucket"] for run in runs
                         if (run["from"] is None or run["from"] <= distance) and (run["to"] is None or distance <= run["to"])]
             return found
 
-        self.assertEqual([bucket(entry["causal"], 5 - key) for key in range(6)], [4, 4, 3, 2, 1, 0])
-        self.assertEqual([bucket(entry["bidirectional"], 0 - key) for key in range(6)], [0, 5, 6, 6, 6, 6])
-        self.assertEqual([bucket(entry["bidirectional"], away) for away in (-10**6, 10**6)], [7, 3])
+        self.assertEqual([bucket(decoder["buckets"], 5 - key) for key in range(6)], [4, 4, 3, 2, 1, 0])
+        self.assertEqual([bucket(encoder["buckets"], 0 - key) for key in range(6)], [0, 5, 6, 6, 6, 6])
+        self.assertEqual([bucket(encoder["buckets"], away) for away in (-10**6, 10**6)], [7, 3])
 
     def test_text(self):
         result = self.run_ok("spec", self.spec(position={"kind": "alibi"}, **self.heads({"num_attention_heads": 4}, {}, {})), "--positions")
-        self.assertIn("layers 0\n", result.stdout)
-        self.assertIn("layers 1-2\n", result.stdout)
+        self.assertIn("decoder layers 0\n", result.stdout)
+        self.assertIn("decoder layers 1-2\n", result.stdout)
         self.assertIn("0.00390625", result.stdout)
 
     def test_refusals(self):

@@ -56,15 +56,50 @@ TEST_P(CrossEntropySweep, EqualsTheReference) {
     for_each_instruction_set([&] {
       GuardedRows logits(shape, z);
       std::vector<float> loss(static_cast<size_t>(shape.rows), NAN);
-      cross_entropy_rows(logits.view(), targets.data(), 0, loss.data());
+      cross_entropy_rows(logits.view(), 0, targets.data(), 0, loss.data());
       EXPECT_TRUE(close(loss, expected.loss, tolerance::kKernel));
       EXPECT_EQ(logits.values(), z) << "no gradient was asked for";
       loss.assign(loss.size(), NAN);
-      cross_entropy_rows(logits.view(), targets.data(), kScale, loss.data());
+      cross_entropy_rows(logits.view(), 0, targets.data(), kScale, loss.data());
       EXPECT_TRUE(close(loss, expected.loss, tolerance::kKernel));
       EXPECT_TRUE(close(logits.values(), expected.gradient, tolerance::kKernel));
       EXPECT_TRUE(logits.guard_intact());
     });
+  }
+}
+
+TEST_P(CrossEntropySweep, FinishedLogitsAndTheirGradientsEqualTheReference) {
+  const RowsShape shape = GetParam();
+  const std::vector<int32_t> targets = targets_of(shape);
+  const std::vector<float> products = random_floats(shape.rows * shape.width, 1, 6),
+                           biases = random_floats(shape.width, 2);
+  for (const float scale : {1.f, 0.25f}) {
+    for (const float softcap : {0.f, 5.f}) {
+      for (const bool with_bias : {false, true}) {
+        std::vector<float> z;
+        std::vector<double> finished, slopes;
+        for (size_t i = 0; i < products.size(); ++i) {
+          const double bias = with_bias ? static_cast<double>(biases[i % biases.size()]) : 0;
+          const double product = static_cast<double>(products[i]), s = static_cast<double>(scale),
+                       cap = static_cast<double>(softcap);
+          finished.push_back(ref::finished_logit(product, s, bias, cap));
+          slopes.push_back(ref::finished_logit_slope(product, s, bias, cap));
+          z.push_back(static_cast<float>(finished.back()));
+        }
+        Expected expected(shape, z, targets, 1);
+        for (size_t i = 0; i < slopes.size(); ++i) expected.gradient[i] *= slopes[i];
+        for_each_instruction_set([&] {
+          GuardedRows logits(shape, products);
+          finish_logits_rows(scale, with_bias ? biases.data() : nullptr, softcap, logits.view());
+          EXPECT_TRUE(close(logits.values(), finished, tolerance::kKernel));
+          std::vector<float> loss(static_cast<size_t>(shape.rows), NAN);
+          cross_entropy_rows(logits.view(), softcap, targets.data(), 1, loss.data());
+          EXPECT_TRUE(close(loss, expected.loss, tolerance::kKernel));
+          EXPECT_TRUE(close(logits.values(), expected.gradient, tolerance::kKernel));
+          EXPECT_TRUE(logits.guard_intact());
+        });
+      }
+    }
   }
 }
 
@@ -90,7 +125,7 @@ TEST(CrossEntropy, ExtremeLogits) {
       const Expected expected(shape, c.z, {c.target}, 1);
       GuardedRows logits(shape, c.z);
       float loss = NAN;
-      cross_entropy_rows(logits.view(), &c.target, 1, &loss);
+      cross_entropy_rows(logits.view(), 0, &c.target, 1, &loss);
       EXPECT_NEAR(loss, expected.loss[0], tolerance::kKernel * (1 + std::abs(expected.loss[0]))) << c.name;
       for (size_t i = 0; i < c.z.size(); ++i)
         EXPECT_NEAR(logits.values()[i], expected.gradient[i], tolerance::kKernel) << c.name;
@@ -103,7 +138,7 @@ TEST(CrossEntropy, AForbiddenTargetCostsInfinity) {
     GuardedRows logits({1, 3, 0, 0}, {-kInf, 1, 1});
     const int32_t target = 0;
     float loss = 0;
-    cross_entropy_rows(logits.view(), &target, 1, &loss);
+    cross_entropy_rows(logits.view(), 0, &target, 1, &loss);
     EXPECT_EQ(loss, kInf);
     EXPECT_EQ(logits.values(), (std::vector<float>{-1, 0.5f, 0.5f}));
   });
@@ -117,7 +152,7 @@ TEST(CrossEntropy, NaNIsNotHidden) {
       GuardedRows logits({1, 70, 0, 0}, z);
       const int32_t target = 3;
       float loss = 0;
-      cross_entropy_rows(logits.view(), &target, 0, &loss);
+      cross_entropy_rows(logits.view(), 0, &target, 0, &loss);
       EXPECT_TRUE(std::isnan(loss)) << at;
     }
   });
@@ -128,7 +163,7 @@ TEST(CrossEntropy, AnIgnoredRowNeverReadsItsLogits) {
     GuardedRows logits({1, 20, 0, 0});  // all NaN
     const int32_t target = kIgnoredTarget;
     float loss = NAN;
-    cross_entropy_rows(logits.view(), &target, 1, &loss);
+    cross_entropy_rows(logits.view(), 0, &target, 1, &loss);
     EXPECT_EQ(loss, 0);
     EXPECT_EQ(logits.values(), std::vector<float>(20, 0.f));
   });
@@ -142,6 +177,14 @@ TEST(CrossEntropyReference, GradientMatchesCentralDifferences) {
     EXPECT_TRUE(gradient_matches(loss, z, gradient, tolerance::kGradcheck));
     gradient[0] += 1e-5;
     EXPECT_FALSE(gradient_matches(loss, z, gradient, tolerance::kGradcheck)) << "a planted error";
+  }
+}
+
+TEST(CrossEntropyReference, TheSlopeOfFinishedLogitsMatchesCentralDifferences) {
+  for (const double softcap : {0.0, 0.5, 30.0}) {
+    // By the bias, whose slope is that of scale * z + bias.
+    const auto f = [&](const std::vector<double>& v) { return ref::finished_logit(0.7, 2, v[0], softcap); };
+    EXPECT_TRUE(gradient_matches(f, {0.1}, {ref::finished_logit_slope(0.7, 2, 0.1, softcap)}, tolerance::kGradcheck));
   }
 }
 

@@ -104,6 +104,17 @@ TEST(Rope, TheSameLengthGivesTheSameTable) {
   }
 }
 
+TEST(Rope, ManyLengthsDoNotFillTheMemory) {
+  const Built built(Json{{"scaling", {{"kind", "dynamic"}, {"factor", 3}}}});
+  const int64_t rows = 1 << 17;
+  const std::weak_ptr<const RotationTable> first = built.module->rotation(rows, kHeadDim, rows);
+  const auto kept = built.module->rotation(256, kHeadDim, 1);
+  EXPECT_FALSE(first.expired()) << "a few are kept";
+  EXPECT_EQ(built.module->rotation(256, kHeadDim, 1), kept);
+  for (int64_t more = 1; more < 10; ++more) built.module->rotation(rows, kHeadDim, rows + more);
+  EXPECT_TRUE(first.expired());
+}
+
 TEST(Rope, TablesGrowWithoutChanging) {
   const Built built(Json{{"kind", "rope"}});
   const auto few = built.module->rotation(1, kHeadDim, 1), many = built.module->rotation(3000, kHeadDim, 3000);

@@ -23,21 +23,25 @@ std::vector<int32_t> some_targets(int64_t rows, int64_t vocab) {
   return targets;
 }
 
+// How the logits end.
+struct Ending {
+  float scale = 1, softcap = 0;
+  bool bias = false;
+};
+
 // The result of the case is the loss of each row.
-OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<int32_t>& targets,
-                 const LogitsEnd& form = {}, bool biased = false) {
+OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<int32_t>& targets, const Ending& end) {
   OpCase c;
-  c.name = std::to_string(rows) + " x " + std::to_string(width) + ", vocabulary " + std::to_string(vocab);
+  c.name = std::to_string(rows) + " x " + std::to_string(width) + ", vocabulary " + std::to_string(vocab) + ", scale " +
+           std::to_string(end.scale) + ", softcap " + std::to_string(end.softcap) + (end.bias ? " +bias" : "");
   c.inputs = {{rows, width}};
   c.params = {{vocab, width, 2 / std::sqrt(static_cast<float>(width))}};
-  if (biased) c.params.push_back({vocab, 1});
-  const double scale = static_cast<double>(form.scale), cap = static_cast<double>(form.softcap);
+  if (end.bias) c.params.push_back({vocab, 1});
   c.own_dy = kScale;
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
     const Var per_row = context.make(rows, 1);
-    LogitsEnd end = form;
-    if (biased) end.bias = params[1];
-    const LossSum sum = cross_entropy(context, inputs[0], params[0], end, targets, kScale,
+    const LogitsEnd logits_end{end.scale, end.softcap, end.bias ? params[1] : Param{}};
+    const LossSum sum = cross_entropy(context, inputs[0], params[0], logits_end, targets, kScale,
                                       {per_row.value.data(), static_cast<size_t>(rows)});
     double nats = 0;
     for (int64_t r = 0; r < rows; ++r) nats += static_cast<double>(per_row.value.data()[r]);
@@ -48,53 +52,49 @@ OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<i
   const auto row = [vocab](const Doubles& z, size_t r) {
     return std::span<const double>(z).subspan(r * static_cast<size_t>(vocab), static_cast<size_t>(vocab));
   };
-  // Logits before and after the cap.
-  const auto uncapped = [=](const Values& v) {
+  // f(product, scale, bias, softcap) of every element.
+  const auto finished = [=](const Values& v, const auto& f) {
     Doubles z = times_transposed(v.inputs[0], v.params[0], width);
-    for (size_t i = 0; i < z.size(); ++i)
-      z[i] = scale * z[i] + (biased ? v.params[1][i % static_cast<size_t>(vocab)] : 0);
-    return z;
-  };
-  const auto logits = [=](const Values& v) {
-    Doubles z = uncapped(v);
-    for (double& x : z) x = cap > 0 ? cap * std::tanh(x / cap) : x;
+    for (size_t i = 0; i < z.size(); ++i) {
+      const double bias = end.bias ? v.params[1][i % static_cast<size_t>(vocab)] : 0;
+      z[i] = f(z[i], static_cast<double>(end.scale), bias, static_cast<double>(end.softcap));
+    }
     return z;
   };
   c.forward = [=](const Values& v) {
-    const Doubles z = logits(v);
+    const Doubles z = finished(v, ref::finished_logit);
     Doubles losses;
     for (size_t r = 0; r < targets.size(); ++r) losses.push_back(ref::cross_entropy(row(z, r), targets[r]));
     return losses;
   };
   c.backward = [=](const Values& v, const Doubles& dy) {
-    const Doubles z = logits(v), before = uncapped(v);
+    const Doubles z = finished(v, ref::finished_logit), slopes = finished(v, ref::finished_logit_slope);
     Doubles dz;
     for (size_t r = 0; r < targets.size(); ++r) {
-      for (const double g : ref::cross_entropy_backward(row(z, r), targets[r])) {
-        const double t = cap > 0 ? std::tanh(before[dz.size()] / cap) : 0;
-        dz.push_back(dy[r] * g * (1 - t * t));
-      }
+      for (const double g : ref::cross_entropy_backward(row(z, r), targets[r])) dz.push_back(dy[r] * g);
     }
+    for (size_t i = 0; i < dz.size(); ++i) dz[i] *= slopes[i];
     Values gradient;
-    Doubles d_bias(biased ? static_cast<size_t>(vocab) : 0);
-    for (size_t i = 0; i < dz.size(); ++i) {
-      if (biased) d_bias[i % d_bias.size()] += dz[i];
-      dz[i] *= scale;
-    }
+    const Doubles d_bias = column_sums(dz, vocab);
+    for (double& g : dz) g *= static_cast<double>(end.scale);
     gradient.inputs = {times(dz, v.params[0], width)};
     gradient.params = {transposed_times(dz, v.inputs[0], rows)};
-    if (biased) gradient.params.push_back(d_bias);
+    if (end.bias) gradient.params.push_back(d_bias);
     return gradient;
   };
   return c;
 }
 
-OpCase loss_case(int64_t rows, int64_t width, int64_t vocab) {
-  return loss_case(rows, width, vocab, some_targets(rows, vocab));
+OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const Ending& end = {}) {
+  return loss_case(rows, width, vocab, some_targets(rows, vocab), end);
 }
+
+constexpr Ending kEndings[] = {
+    {.scale = 0.5f}, {.softcap = 2}, {.bias = true}, {.scale = 3, .softcap = 2, .bias = true}};
 
 TEST(CrossEntropy, ReferenceGradientsMatchCentralDifferences) {
   EXPECT_TRUE(reference_gradients_match(loss_case(7, 3, 5)));
+  for (const Ending& end : kEndings) EXPECT_TRUE(reference_gradients_match(loss_case(7, 3, 5, end)));
 }
 
 TEST(CrossEntropy, EqualsTheReference) {
@@ -105,42 +105,37 @@ TEST(CrossEntropy, EqualsTheReference) {
   check_op(loss_case(5, 1030, 33));
 }
 
-TEST(CrossEntropy, EqualsTheReferenceWithEveryEnd) {
-  for (const int64_t rows : {5, 257}) {
-    for (const bool biased : {false, true}) {
-      for (const LogitsEnd& end : {LogitsEnd{1, 3, {}}, LogitsEnd{0.25f, 0, {}}, LogitsEnd{2, 1.5f, {}}, LogitsEnd{}}) {
-        EXPECT_TRUE(reference_gradients_match(loss_case(5, 3, 7, some_targets(5, 7), end, biased)));
-        check_op(loss_case(rows, 8, 29, some_targets(rows, 29), end, biased));
-      }
-    }
-  }
-}
-
-// Inference applies the same end as the loss.
-TEST(CrossEntropy, FinishedLogitsAreThoseOfTheLoss) {
-  ThreadPool pool(1);
-  Arena arena;
-  const OpContext context{pool, arena, nullptr};
-  const std::vector<float> head = random_floats(29 * 8, 1), hidden = random_floats(8, 2), bias = random_floats(29, 3);
-  const LogitsEnd end{0.5f, 2, {bias.data(), nullptr, 29, 1}};
-  std::vector<float> z(29);
-  for (size_t j = 0; j < 29; ++j) {
-    for (size_t i = 0; i < 8; ++i) z[j] += head[j * 8 + i] * hidden[i];
-  }
-  finish_logits(pool, end, {z.data(), 1, 29, 29});
-  const Var x = context.make(1, 8);
-  std::copy(hidden.begin(), hidden.end(), x.value.data());
-  const std::vector<int32_t> target{7};
-  const double loss = cross_entropy(context, x, {head.data(), nullptr, 29, 8}, end, target, 0).nats;
-  EXPECT_NEAR(loss, ref::cross_entropy(std::vector<double>(z.begin(), z.end()), 7), 1e-5);
-}
-
 TEST(CrossEntropy, EqualsTheReferenceOverSeveralRunsOfRows) {
   // Two full runs and a rest, and one full run and a rest of the least size.
   EXPECT_EQ(logit_rows(29), 1024);
   check_op(loss_case(2 * 1024 + 5, 8, 29));
   EXPECT_EQ(logit_rows(70'001), 64);
   check_op(loss_case(67, 4, 70'001));
+}
+
+TEST(CrossEntropy, EqualsTheReferenceWithEveryEndOfTheLogits) {
+  for (const Ending& end : kEndings) {
+    check_op(loss_case(5, 8, 29, end));
+    check_op(loss_case(257, 48, 520, end));
+    check_op(loss_case(1024 + 5, 8, 29, end));
+  }
+}
+
+TEST(CrossEntropy, FinishedLogitsOfInferenceEqualTheReference) {
+  const std::vector<float> products = random_floats(3 * 200, 1, 6), biases = random_floats(200, 2);
+  Doubles expected;
+  for (size_t i = 0; i < products.size(); ++i) {
+    expected.push_back(
+        ref::finished_logit(static_cast<double>(products[i]), 0.5, static_cast<double>(biases[i % 200]), 4));
+  }
+  for_each_instruction_set([&] {
+    ThreadPool pool(2);
+    std::vector<float> z = products;
+    finish_logits(pool, {}, {z.data(), 3, 200, 200});
+    EXPECT_EQ(z, products) << "nothing to do";
+    finish_logits(pool, {0.5f, 4, {biases.data(), nullptr, 200, 1}}, {z.data(), 3, 200, 200});
+    EXPECT_TRUE(close(z, expected, tolerance::kKernel));
+  });
 }
 
 TEST(CrossEntropy, IgnoredRowsGiveNothing) {

@@ -255,6 +255,24 @@ TEST(PositionDocument, SchemaAgreesOnNestedGroups) {
   }
 }
 
+// A layer may give what the document's own group leaves out.
+TEST(PositionDocument, LayersCompleteNestedGroups) {
+  Json d = scaled({{"kind", "linear"}});
+  d.erase("num_hidden_layers");
+  d["layers"] = {{{"position", {{"scaling", {{"factor", 2}}}}}}, {{"position", {{"scaling", {{"kind", "none"}}}}}}};
+  const Json schema = spec_schema();
+  EXPECT_TRUE(schema_accepts(schema, schema, d));
+  const ArchSpec spec = spec_from_json(d, "t");
+  const auto scaling = [&](size_t layer) { return std::get<RopePosition>(spec.layers[layer].position).scaling; };
+  EXPECT_EQ(std::get<LinearScaling>(scaling(0)).factor, 2);
+  EXPECT_TRUE(std::holds_alternative<NoScaling>(scaling(1)));
+  d["layers"].push_back({{"repeat", 1}});
+  EXPECT_THAT(errors(d), HasSubstr("position.scaling.factor: is missing"));
+  d["layers"][2] = {{"position", {{"scaling", {{"factor", 0.5}, {"base", 1}}}}}};
+  EXPECT_THAT(errors(d), AllOf(HasSubstr("layers[2].position.scaling.factor: got 0.5"),
+                               HasSubstr("layers[2].position.scaling.base: is no known key")));
+}
+
 TEST(PositionDeclare, OneTableForAllLayers) {
   ArchSpec spec = spec_from_json(document({{"kind", "t5"}, {"num_buckets", 8}, {"max_distance", 16}}), "t");
   const auto decls = spec.declare().decls();

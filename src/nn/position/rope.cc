@@ -16,20 +16,23 @@ class Rope final : public Position {
       : kind_(kind), max_position_embeddings_(max_position_embeddings) {}
 
   std::shared_ptr<const RotationTable> rotation(int64_t positions, int64_t head_dim, int64_t length) const override {
+    std::map<int64_t, std::shared_ptr<const RotationTable>>& tables = tables_[head_dim];
     const int64_t by = kind_.by_length() ? length : 0;
-    auto& tables = tables_[head_dim];
-    // Sequences of many lengths, one after another, leave few tables behind.
-    if (tables.size() >= kTables && !tables.contains(by)) tables.clear();
-    std::shared_ptr<const RotationTable>& table = tables[by];
-    if (!table || table->positions < positions) {
-      // Grows by doubling, so that decoding token by token makes few tables.
-      table = make(std::max(positions, table ? 2 * table->positions : int64_t{256}), head_dim, length);
-    }
+    const auto known = tables.find(by);
+    if (known != tables.end() && known->second->positions >= positions) return known->second;
+    // Grows by doubling, so that decoding token by token makes few tables.
+    auto table = make(std::max(positions, known != tables.end() ? 2 * known->second->positions : int64_t{256}),
+                      head_dim, length);
+    // Sequences of many lengths, one after another, must not fill the memory.
+    size_t kept = table->cos.size();
+    for (const auto& [other, of_other] : tables) kept += of_other->cos.size();
+    if (kept > kKept) tables.clear();
+    tables[by] = table;
     return table;
   }
 
  private:
-  static constexpr size_t kTables = 4;
+  static constexpr size_t kKept = size_t{1} << 23;  // cosines of one head size
 
   std::shared_ptr<const RotationTable> make(int64_t positions, int64_t head_dim, int64_t length) const {
     const RopeAngles angles = kind_.angles(head_dim, length, max_position_embeddings_);

@@ -81,7 +81,7 @@ void ConfigReader::finish() {
 
 bool uniform_layers(const ArchSpec& spec) {
   const Json document = spec_to_json(spec);
-  return !document.contains("layers") || document.at("layers").size() <= 1;
+  return document.contains("num_hidden_layers");
 }
 
 const std::vector<const Family*>& families() {

@@ -54,7 +54,8 @@ struct Family {
   std::string_view model_type;  // of config.json
   // Problems are collected; the result is unspecified when there are any.
   ArchSpec (*spec_from_config)(const Json& config, const std::string& where, Problems& problems);
-  // Nothing, with a reason, when the family cannot express the spec.
+  // Nothing, with a reason, when the family has no such kinds. What it returns need not say all of the spec: the caller
+  // reads it back and compares.
   std::optional<Json> (*config_from_spec)(const ArchSpec& spec, std::string& reason);
   // Where a parameter is stored.
   std::vector<Piece> (*pieces)(const ArchSpec& spec, const ParamDecl& decl);

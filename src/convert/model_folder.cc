@@ -154,11 +154,38 @@ std::unique_ptr<Model> load_model(const fs::path& folder, bool trainable) {
   return model;
 }
 
+namespace {
+
+// What a model computes: the spec without what acts in training only or is for a reader.
+Json meaning(const ArchSpec& spec) {
+  Json document = spec_to_json(spec);
+  for (const char* key : {"name", "description", "dropout"}) document.erase(key);
+  return document;
+}
+
+// The family's config, when reading it gives the same model back: what a family has no key for is never dropped in
+// silence, however many options specs have.
+std::optional<Json> expressed(const Family& family, const ArchSpec& spec, std::string& reason) {
+  std::optional<Json> config = family.config_from_spec(spec, reason);
+  if (!config) return std::nullopt;
+  Problems problems;
+  const ArchSpec again = family.spec_from_config(*config, "", problems);
+  const Json wanted = meaning(spec), got = problems.empty() ? meaning(spec_from_json(spec_to_json(again), "")) : Json();
+  for (const auto& [key, value] : wanted.items()) {
+    if (got.is_object() && got.contains(key) && got[key] == value) continue;
+    reason = "has no way to say " + key + " as it is here";
+    return std::nullopt;
+  }
+  return config;
+}
+
+}  // namespace
+
 Json model_config(const ArchSpec& spec, std::string* reason) {
   std::string why;
   for (const Family* f : families()) {
     std::string no;
-    if (auto config = f->config_from_spec(spec, no)) return *config;
+    if (auto config = expressed(*f, spec, no)) return *config;
     why += (why.empty() ? "" : "; ") + std::string(f->model_type) + ": " + no;
   }
   if (reason) *reason = why;

@@ -201,5 +201,42 @@ TEST(ModelConfig, SaysWhyNoFamilyFits) {
   EXPECT_THAT(reason, AllOf(HasSubstr("llama: position is not rope"), HasSubstr("gpt2: ")));
 }
 
+// A family's form is taken only when it says all of the model.
+TEST(ModelConfig, DropsNoOption) {
+  const auto type = [](const char* base, const char* pointer, const Json& value) {
+    Json document = preset_document(base);
+    if (*pointer) document[Json::json_pointer(pointer)] = value;
+    return model_config(spec_from_json(document, "t")).at("model_type").get<std::string>();
+  };
+  EXPECT_EQ(type("small-1m", "", {}), "llama");
+  EXPECT_EQ(type("small-1m", "/attention/sliding_window", 8), "mistral");
+  EXPECT_EQ(type("gpt2", "", {}), "gpt2");
+  const std::pair<const char*, Json> options[] = {{"/attention/qk_norm", "rmsnorm"},
+                                                  {"/attention/logit_softcap", 30},
+                                                  {"/attention/sinks", true},
+                                                  {"/attention/scale", 0.3},
+                                                  {"/norm/unit_offset", true},
+                                                  {"/norm/placement", "sandwich"},
+                                                  {"/norm/elementwise_affine", false},
+                                                  {"/block/form", "parallel"},
+                                                  {"/position/pairing", "interleaved"},
+                                                  {"/position/partial_rotary_factor", 0.5},
+                                                  {"/scale_embedding", true},
+                                                  {"/embedding_norm", true},
+                                                  {"/logit_scale", 0.5},
+                                                  {"/final_logit_softcap", 30},
+                                                  {"/head_bias", true},
+                                                  {"/head_transform", true},
+                                                  {"/type_vocab_size", 2},
+                                                  {"/pooler", true},
+                                                  {"/topology", "encoder"},
+                                                  {"/ffn/kind", "reglu"},
+                                                  {"/attention/qkv_bias", true},
+                                                  {"/position/scaling", {{"kind", "linear"}, {"factor", 2}}}};
+  for (const auto& [pointer, value] : options) EXPECT_EQ(type("small-1m", pointer, value), "transept") << pointer;
+  EXPECT_EQ(type("gpt2", "/attention/logit_softcap", 30), "transept");
+  EXPECT_EQ(type("gpt2", "/topology", "encoder"), "transept");
+}
+
 }  // namespace
 }  // namespace transept

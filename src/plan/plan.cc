@@ -210,16 +210,28 @@ void count_memory(const ArchSpec& spec, Plan& plan) {
   m.peak_inference = (Count(m.weights) + plan.kv_cache.batch_bytes + m.inference_workspace).value();
 }
 
+// Of the source, once for the whole target: the encoder, and cross-attention's keys and values.
+bool reads_source(const ParamDecl& decl) {
+  return decl.encoder ||
+         (decl.part == Part::kCrossAttention && decl.name.find("cross_attention.kv.") != std::string::npos);
+}
+
 void count_serving(const ArchSpec& spec, Plan& plan, int64_t memory_bytes) {
   Plan::Serving& s = plan.serving;
   const int64_t size = *stored_bytes(plan.dtype);
-  s.weight_bytes_per_step = (Count(plan.parameters.active_without_input_embedding) * size).value();
+  Count source, source_matrices;
+  for (const ParamDecl& decl : spec.declare().decls()) {
+    if (!reads_source(decl)) continue;
+    source += elements(decl);
+    if (decl.shape.size() == 2 && decl.part != Part::kPosition) source_matrices += elements(decl);
+  }
+  s.weight_bytes_per_step = (Count(plan.parameters.active_without_input_embedding - source.value()) * size).value();
   s.kv_bytes_per_decoded_token = plan.kv_cache.bytes;
   const double row = static_cast<double>(
       spec.tie_word_embeddings ? 0 : spec.hidden_size * size);  // looked up; tied, it is among the weights
   s.bytes_per_decoded_token = static_cast<double>(s.weight_bytes_per_step) / static_cast<double>(plan.batch) +
                               static_cast<double>(s.kv_bytes_per_decoded_token) + row;
-  s.flops_per_decoded_token = static_cast<double>(plan.flops.linear_forward_per_token);
+  s.flops_per_decoded_token = static_cast<double>(plan.flops.linear_forward_per_token - 2 * source_matrices.value());
   for (const LayerSpec& layer : spec.layers) {
     const int64_t keys =
         visible(window_of(layer.attention), plan.context) + (layer.cross_attention ? plan.source_context : 0);

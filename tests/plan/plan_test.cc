@@ -118,6 +118,40 @@ TEST(Plan, PartsAddUp) {
   }
 }
 
+// T5 small, 8 heads of 64 in 6 layers a stack: the two caches, and a decode step that reads neither the encoder nor
+// what makes keys and values of the source.
+TEST(Plan, EncoderDecoder) {
+  PlanOptions options{.context = 100, .batch = 1};
+  options.source_context = 300;
+  const Plan p = make_plan(preset("t5-small"), options);
+  EXPECT_EQ(p.parameters.total, 60506624);
+  EXPECT_EQ(p.kv_cache.elements_per_token, 6144);
+  EXPECT_EQ(p.kv_cache.source_elements_per_token, 6144);
+  EXPECT_EQ(p.kv_cache.bytes, 4 * 6144 * (100 + 300));
+  const int64_t encoder = 6 * (4 * 512 * 512 + 2 * 512 * 2048), decoder = 6 * (8 * 512 * 512 + 2 * 512 * 2048);
+  const int64_t head = 32128 * 512, source_kv = 6 * 2 * 512 * 512;
+  EXPECT_EQ(p.flops.linear_forward_per_token, 2 * (encoder + decoder + head));
+  // Six layers each of the encoder's 300 keys, the decoder's mean of 50.5, and the source's 300.
+  EXPECT_DOUBLE_EQ(p.flops.attention_forward_per_token, 4.0 * 512 * 6 * (300 + 50.5 + 300));
+  EXPECT_DOUBLE_EQ(p.serving.flops_per_decoded_token,
+                   2.0 * static_cast<double>(decoder - source_kv + head) + 4.0 * 512 * 6 * (100 + 300));
+  const int64_t encoder_rest = 32 * 8 + 13 * 512;  // biases by distance, norms
+  EXPECT_EQ(p.serving.weight_bytes_per_step, 4 * (60506624 - encoder - encoder_rest - source_kv));
+  // The source's default is the target's length.
+  EXPECT_EQ(make_plan(preset("t5-small"), {.context = 100}).source_context, 100);
+}
+
+TEST(Plan, AnEncoderSeesBothWaysAndCachesNothing) {
+  const Plan p = make_plan(preset("bert-base"), {.context = 128});
+  EXPECT_EQ(p.kv_cache.bytes, 0);
+  EXPECT_DOUBLE_EQ(p.flops.attention_forward_per_token, 4.0 * 768 * 12 * 128);
+  // Windows of 3 over 5 tokens, one-sided 1 2 3 3 3, two-sided 3 4 5 4 3.
+  Json d = preset_document("bert-base");
+  d["attention"]["sliding_window"] = 3;
+  EXPECT_DOUBLE_EQ(make_plan(spec_from_json(d, "t"), {.context = 5}).flops.attention_forward_per_token,
+                   4.0 * 768 * 12 * (3 + 4 + 5 + 4 + 3) / 5);
+}
+
 // A training step of LLaMA-2 7B, batch 4, context 8192: 1299.00 TFLOP in the matrices, 211.11 in causal attention
 // (AI-Hypercomputer/maxtext, pull request 1988, which takes T / 2 for the mean attended length).
 TEST(Plan, AgreesWithMaxText) {

@@ -118,6 +118,39 @@ TEST(Plan, PartsAddUp) {
   }
 }
 
+// Cache and matrices of published models with windows, parallel blocks, tied and biased heads.
+TEST(Plan, CacheAndMatricesOfPresets) {
+  const struct {
+    const char* name;
+    int64_t elements_per_token, cache_bytes_bf16_at_32768, linear_flops;
+  } known[] = {
+      {"gemma-2-2b", 53248, 1962934272, 5228199936},
+      {"gemma-2-9b", 172032, 6341787648, 18482200576},
+      {"gemma-3-1b", 13312, 145752064, 1999503360},
+      {"gemma-3-4b", 69632, 792723456, 7759790080},
+      {"falcon-7b", 4096, 268435456, 13842841600},
+      {"gpt-j-6b", 229376, 15032385536, 11687165952},
+      {"pythia-1b", 65536, 4294967296, 1816657920},
+      {"bloom-560m", 49152, 3221225472, 1117782016},
+      {"bloom-7b1", 245760, 16106127360, 14134804480},
+      {"command-r", 655360, 42949672960, 69960990720},
+      {"phi-2", 163840, 10737418240, 5295308800},
+      {"phi-3-mini-4k", 196608, 804913152, 7444758528},
+      {"qwen2-0.5b", 6144, 402653184, 987922432},
+      {"qwen3-0.6b", 57344, 3758096384, 1191968768},
+      {"qwen3-32b", 131072, 8589934592, 63967068160},
+      {"olmo-1b", 65536, 4294967296, 2353528832},
+      {"llama-3.1-405b", 258048, 16911433728, 807495794688},
+      {"smollm2-135m", 11520, 754974720, 268959744},
+  };
+  for (const auto& k : known) {
+    const Plan p = make_plan(preset(k.name), {.context = 32768, .kv_dtype = "bf16"});
+    EXPECT_EQ(p.kv_cache.elements_per_token, k.elements_per_token) << k.name;
+    EXPECT_EQ(p.kv_cache.bytes, k.cache_bytes_bf16_at_32768) << k.name;
+    EXPECT_EQ(p.flops.linear_forward_per_token, k.linear_flops) << k.name;
+  }
+}
+
 // T5 small, 8 heads of 64 in 6 layers a stack: the two caches, and a decode step that reads neither the encoder nor
 // what makes keys and values of the source.
 TEST(Plan, EncoderDecoder) {

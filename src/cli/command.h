@@ -42,9 +42,12 @@ Unit unit_of(const ExampleOptions& examples, bool lines);
 
 // One JSON document on stdout, and nothing else there.
 void print_json(const Json& document);
+// One document on one line of stdout.
+void print_json_line(const Json& document);
 
 void register_bench(Registry& registry);
 void register_detokenize(Registry& registry);
+void register_embed(Registry& registry);
 void register_eval(Registry& registry);
 void register_generate(Registry& registry);
 void register_logits(Registry& registry);

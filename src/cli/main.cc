@@ -52,6 +52,10 @@ void print_json(const Json& document) {
   std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
+void print_json_line(const Json& document) {
+  std::printf("%s\n", document.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 namespace {
 
 void print_error(const Problem& problem) { std::fprintf(stderr, "error: %s\n", problem.to_string().c_str()); }
@@ -102,6 +106,7 @@ int run(int argc, char** argv) {
   Registry registry{app, globals, {}};
   register_bench(registry);
   register_detokenize(registry);
+  register_embed(registry);
   register_eval(registry);
   register_generate(registry);
   register_logits(registry);

@@ -8,14 +8,14 @@
 
 namespace transept {
 
-Decoder::Decoder(const Model& model, ThreadPool& pool, int64_t context, int64_t source_context)
+Decoder::Decoder(const Model& model, ThreadPool& pool, int64_t context, int64_t source_context, int64_t branches)
     : model_(model),
       pool_(pool),
-      cache_(model.spec(), 1, context, source_context),
+      cache_(model.spec(), branches, context, source_context),
       source_context_(source_context),
-      logits_(static_cast<size_t>(model.spec().vocab_size)) {
+      logits_(static_cast<size_t>(branches * model.spec().vocab_size)) {
   if (model.spec().topology == Topology::kEncoder)
-    throw InputError("topology", "an encoder reads a whole text and does not continue it", "give a decoder");
+    throw InputError("topology", "an encoder names masked tokens and does not continue text", "try embed or logits");
   model.check_input({}, context - 1, "context");
 }
 
@@ -30,22 +30,22 @@ void Decoder::read_source(std::span<const int32_t> tokens) {
   source_.assign(tokens.begin(), tokens.end());
 }
 
-void Decoder::check(std::span<const int32_t> tokens) const {
-  const int64_t count = static_cast<int64_t>(tokens.size());
-  if (count > context() - position_) {
+void Decoder::check(std::span<const int32_t> tokens, int64_t rows) const {
+  if (rows > context() - position_) {
     throw InputError(
         "tokens",
-        std::to_string(position_ + count) + " tokens do not fit into a context of " + std::to_string(context()),
+        std::to_string(position_ + rows) + " tokens do not fit into a context of " + std::to_string(context()),
         "shorten the input or raise --context");
   }
-  model_.check_input(tokens, position_ + count - 1, "tokens");
+  model_.check_input(tokens, position_ + rows - 1, "tokens");
 }
 
 template <class F>
-void Decoder::run_chunk(std::span<const int32_t> tokens, const F& use) {
-  const int64_t rows = static_cast<int64_t>(tokens.size());
+void Decoder::run(std::span<const int32_t> tokens, int64_t rows, const F& use) {
   const OpContext op{pool_, arena_, nullptr};
-  ForwardCall call{.tokens = tokens, .layout = {{0, rows, position_}}, .cache = &cache_, .dropout = {}, .observe = {}};
+  ForwardCall call{
+      .tokens = tokens, .layout = equal_sequences(branches_, rows), .cache = &cache_, .dropout = {}, .observe = {}};
+  for (SequenceRows& sequence : call.layout) sequence.first_position = position_;
   if (!source_.empty()) {
     call.source_tokens = source_;
     call.source_layout = equal_sequences(1, static_cast<int64_t>(source_.size()));
@@ -56,36 +56,67 @@ void Decoder::run_chunk(std::span<const int32_t> tokens, const F& use) {
   position_ += rows;
 }
 
-std::span<const float> Decoder::feed(std::span<const int32_t> tokens) {
-  TRANSEPT_CHECK(!tokens.empty());
-  check(tokens);
-  const int64_t vocab = model_.spec().vocab_size;
+template <class F>
+void Decoder::run_chunks(std::span<const int32_t> tokens, const F& use) {
+  TRANSEPT_CHECK(branches_ == 1);
+  check(tokens, static_cast<int64_t>(tokens.size()));
   while (!tokens.empty()) {
     const auto chunk = tokens.first(std::min<size_t>(tokens.size(), kChunk));
     tokens = tokens.subspan(chunk.size());
-    run_chunk(chunk, [&](const OpContext& op, ConstRows h) {
-      if (tokens.empty()) model_.logits(op, h.slice(h.rows - 1, 1), {logits_.data(), 1, vocab, vocab});
-    });
+    run(chunk, static_cast<int64_t>(chunk.size()),
+        [&](const OpContext& op, ConstRows h) { use(op, h, tokens.empty()); });
   }
-  return logits_;
+}
+
+std::span<const float> Decoder::feed(std::span<const int32_t> tokens) {
+  TRANSEPT_CHECK(!tokens.empty());
+  const int64_t vocab = model_.spec().vocab_size;
+  run_chunks(tokens, [&](const OpContext& op, ConstRows h, bool last) {
+    if (last) model_.logits(op, h.slice(h.rows - 1, 1), {logits_.data(), 1, vocab, vocab});
+  });
+  return std::span(logits_).first(static_cast<size_t>(vocab));
 }
 
 void Decoder::feed_all(std::span<const int32_t> tokens, std::span<float> out) {
-  check(tokens);
   const int64_t vocab = model_.spec().vocab_size;
   TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(vocab));
   float* to = out.data();
-  while (!tokens.empty()) {
-    const auto chunk = tokens.first(std::min<size_t>(tokens.size(), kChunk));
-    tokens = tokens.subspan(chunk.size());
-    run_chunk(chunk, [&](const OpContext& op, ConstRows h) { model_.logits(op, h, {to, h.rows, vocab, vocab}); });
-    to += static_cast<int64_t>(chunk.size()) * vocab;
-  }
+  run_chunks(tokens, [&](const OpContext& op, ConstRows h, bool) {
+    model_.logits(op, h, {to, h.rows, vocab, vocab});
+    to += h.rows * vocab;
+  });
+}
+
+void Decoder::feed_hidden(std::span<const int32_t> tokens, std::span<float> out) {
+  const int64_t width = model_.spec().hidden_size;
+  TRANSEPT_CHECK(out.size() == tokens.size() * static_cast<size_t>(width));
+  float* to = out.data();
+  run_chunks(tokens, [&](const OpContext&, ConstRows h, bool) {
+    copy_rows(h, {to, h.rows, width, width});
+    to += h.rows * width;
+  });
+}
+
+void Decoder::branch(std::span<const int64_t> from) {
+  TRANSEPT_CHECK(!from.empty() && source_.empty());
+  for (const int64_t b : from) TRANSEPT_CHECK(b >= 0 && b < branches_);
+  cache_.reorder(from);
+  branches_ = static_cast<int64_t>(from.size());
+}
+
+std::span<const float> Decoder::step(std::span<const int32_t> tokens) {
+  TRANSEPT_CHECK(static_cast<int64_t>(tokens.size()) == branches_);
+  check(tokens, 1);
+  const int64_t vocab = model_.spec().vocab_size;
+  run(tokens, 1,
+      [&](const OpContext& op, ConstRows h) { model_.logits(op, h, {logits_.data(), branches_, vocab, vocab}); });
+  return std::span(logits_).first(static_cast<size_t>(branches_ * vocab));
 }
 
 void Decoder::reset() {
   cache_.clear();
   source_.clear();
+  branches_ = 1;
   position_ = 0;
 }
 
@@ -133,9 +164,14 @@ void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_
 }
 
 std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens) {
-  std::vector<float> embedding;
-  forward(model, pool, tokens, {}, [&](const OpContext& op, ConstRows h) { embedding = model.pool(op, h); });
-  return embedding;
+  const int64_t rows = static_cast<int64_t>(tokens.size());
+  if (rows == 0) throw InputError("tokens", "are none", "give one at least");
+  model.check_input(tokens, rows - 1, "tokens");
+  Arena arena;
+  const OpContext op{pool, arena, nullptr};
+  const ForwardCall call{.tokens = tokens, .layout = equal_sequences(1, rows), .dropout = {}, .observe = {}};
+  const Var h = model.spec().encoder_decoder() ? model.encoded(op, call) : model.hidden(op, call);
+  return model.pool(op, ConstRows(h.view()));
 }
 
 }  // namespace transept

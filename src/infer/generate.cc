@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/problem.h"
+#include "infer/answer_text.h"
 
 namespace transept {
 namespace {
@@ -11,103 +12,84 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Holds back the end of a text as long as it may be the beginning of a stop string.
-class StopWatch {
- public:
-  explicit StopWatch(const std::vector<std::string>& stops) : stops_(stops) {}
-
-  // Adds text; gives what is safe to show. `stopped()` then tells whether a stop string was completed.
-  std::string push(std::string_view text) {
-    held_ += text;
-    size_t first = std::string::npos;
-    for (const std::string& stop : stops_) {
-      if (!stop.empty()) first = std::min(first, held_.find(stop));
-    }
-    if (first != std::string::npos) {
-      stopped_ = true;
-      std::string out = held_.substr(0, first);
-      held_.clear();
-      return out;
-    }
-    size_t keep = 0;
-    for (const std::string& stop : stops_) {
-      for (size_t n = std::min(stop.size() - (stop.empty() ? 0 : 1), held_.size()); n > keep; --n) {
-        if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) keep = n;
-      }
-    }
-    std::string out = held_.substr(0, held_.size() - keep);
-    held_.erase(0, held_.size() - keep);
-    return out;
-  }
-  std::string rest() { return std::exchange(held_, {}); }
-  bool stopped() const { return stopped_; }
-
- private:
-  const std::vector<std::string>& stops_;
-  std::string held_;
-  bool stopped_ = false;
-};
-
 }  // namespace
 
-Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view prompt,
-                    const GenerateOptions& options, const std::function<bool(std::string_view)>& emit) {
-  std::vector<int32_t> ids = tokenizer.encode(prompt, true);
-  if (ids.empty() && tokenizer.bos()) ids.push_back(*tokenizer.bos());
-  if (ids.empty()) throw InputError("--prompt", "is empty, and the model has no token to begin with", "give a prompt");
-  const int64_t prompt_tokens = static_cast<int64_t>(ids.size());
-  if (prompt_tokens > decoder.context()) {
-    throw InputError("--prompt",
-                     "has " + std::to_string(prompt_tokens) + " tokens, more than the context of " +
-                         std::to_string(decoder.context()),
-                     "shorten it");
+Prompt encode_prompt(const ArchSpec& spec, const Tokenizer& tokenizer, std::string_view text, int64_t context,
+                     const std::string& where) {
+  Prompt prompt;
+  if (spec.encoder_decoder()) {
+    prompt.source = encode_source(tokenizer, text);
+    if (prompt.source.empty()) throw InputError(where, "is empty", "give the text to answer");
+    const std::optional<int32_t> start = decoder_start(tokenizer);
+    if (!start)
+      throw InputError("tokenizer", "has no token to begin an answer with", "give it a begin or an end token");
+    prompt.tokens = {*start};
+  } else {
+    prompt.tokens = tokenizer.encode(text, true);
+    if (prompt.tokens.empty() && tokenizer.bos()) prompt.tokens.push_back(*tokenizer.bos());
+    if (prompt.tokens.empty())
+      throw InputError(where, "is empty, and the model has no token to begin with", "give a prompt");
   }
-  Generation result;
-  result.prompt_tokens = prompt_tokens;
-  result.finish_reason = "length";
+  if (prompt.length() > context) {
+    throw InputError(
+        where,
+        "has " + std::to_string(prompt.length()) + " tokens, more than the context of " + std::to_string(context),
+        "shorten it");
+  }
+  return prompt;
+}
+
+std::span<const float> read_prompt(Decoder& decoder, const Prompt& prompt) {
   decoder.reset();
+  if (!prompt.source.empty()) decoder.read_source(prompt.source);
+  return decoder.feed(prompt.tokens);
+}
+
+size_t known_tokens(const ArchSpec& spec, const Tokenizer& tokenizer) {
+  return static_cast<size_t>(std::min(spec.vocab_size, tokenizer.vocab_size()));
+}
+
+int64_t longest_answer(const Decoder& decoder, const GenerateOptions& options) {
+  return std::min(options.max_tokens, decoder.context() - decoder.position() + 1);
+}
+
+Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view text, const GenerateOptions& options,
+                    const std::function<bool(std::string_view)>& emit) {
+  const Prompt prompt = encode_prompt(decoder.spec(), tokenizer, text, decoder.prompt_context());
+  Generation result;
+  result.prompt_tokens = prompt.length();
+  result.finish_reason = "length";
   TokenSampler sampler(options.sampling);
-  StreamDecoder stream(tokenizer, false);
-  StopWatch watch(options.stop);
+  AnswerText answer(tokenizer, options.stop);
   bool wanted = true;
-  const auto give = [&](std::string text) {
-    result.text += text;
-    if (emit && !text.empty()) wanted = emit(text);
+  const auto give = [&](std::string piece) {
+    result.text += piece;
+    if (emit && !piece.empty()) wanted = emit(piece);
   };
 
+  const size_t known = known_tokens(decoder.spec(), tokenizer);
   auto start = Clock::now();
-  std::span<const float> logits = decoder.feed(ids);
-  result.prefill_tokens_per_second = static_cast<double>(prompt_tokens) / seconds_since(start);
+  std::span<const float> logits = read_prompt(decoder, prompt);
+  result.prefill_tokens_per_second = static_cast<double>(result.prompt_tokens) / seconds_since(start);
+  const int64_t longest = longest_answer(decoder, options);
   start = Clock::now();
   int64_t fed = 0;
-  while (static_cast<int64_t>(result.tokens.size()) < options.max_tokens) {
-    // The model's vocabulary may be padded beyond the tokenizer's.
-    const int32_t token =
-        sampler.next(logits.first(std::min(logits.size(), static_cast<size_t>(tokenizer.vocab_size()))));
+  while (static_cast<int64_t>(result.tokens.size()) < longest) {
+    const int32_t token = sampler.next(logits.first(known));
     if (!options.ignore_eos && tokenizer.eos() == token) {
       result.finish_reason = "stop";
       break;
     }
     result.tokens.push_back(token);
-    give(watch.push(stream.push(token)));
-    if (watch.stopped()) {
-      result.finish_reason = "stop";
-      break;
-    }
-    if (!wanted || decoder.position() >= decoder.context()) break;
-    if (static_cast<int64_t>(result.tokens.size()) < options.max_tokens) {
+    give(answer.push(token));
+    if (answer.stopped() || !wanted) break;
+    if (static_cast<int64_t>(result.tokens.size()) < longest) {
       logits = decoder.feed({&token, 1});
       ++fed;
     }
   }
-  if (!watch.stopped()) {
-    give(watch.push(stream.finish()));
-    if (watch.stopped()) {
-      result.finish_reason = "stop";
-    } else {
-      give(watch.rest());
-    }
-  }
+  give(answer.finish());
+  if (answer.stopped()) result.finish_reason = "stop";
   if (fed > 0) result.decode_tokens_per_second = static_cast<double>(fed) / seconds_since(start);
   return result;
 }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
+#include "base/check.h"
 #include "base/problem.h"
 
 namespace transept {
@@ -42,6 +45,8 @@ KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context, int64
     rings.emplace_back(at, width, rows);
     at += width * rows;
   };
+  places_.resize(static_cast<size_t>(sequences));
+  clear();
   for (int64_t s = 0; s < sequences; ++s) {
     for (const LayerSpec& layer : spec.layers) {
       add(rings_, record_width(layer.attention), capacity(layer.attention, context));
@@ -51,16 +56,57 @@ KvStore::KvStore(const ArchSpec& spec, int64_t sequences, int64_t context, int64
 }
 
 KvView& KvStore::view(int64_t sequence, int64_t layer) {
-  return rings_[static_cast<size_t>(sequence * layers_ + layer)];
+  return rings_[ring(places_[static_cast<size_t>(sequence)], layer)];
 }
 
 KvView& KvStore::source_view(int64_t sequence, int64_t layer) {
-  return source_rings_[static_cast<size_t>(sequence * layers_ + layer)];
+  return source_rings_[ring(source_places_[static_cast<size_t>(sequence)], layer)];
 }
 
 void KvStore::clear() {
   for (Ring& ring : rings_) ring.clear();
   for (Ring& ring : source_rings_) ring.clear();
+  std::iota(places_.begin(), places_.end(), 0);
+  source_places_ = places_;
+}
+
+void KvStore::reorder(std::span<const int64_t> from) {
+  const size_t sequences = places_.size();
+  TRANSEPT_CHECK(from.size() <= sequences);
+  constexpr int64_t kNone = -1;
+  // The first to go on from a sequence takes its place.
+  std::vector<int64_t> places(sequences, kNone), source_places = source_places_;
+  std::vector<bool> taken(sequences);
+  for (size_t s = 0; s < from.size(); ++s) {
+    const size_t parent = static_cast<size_t>(from[s]);
+    TRANSEPT_CHECK(parent < sequences);
+    source_places[s] = source_places_[parent];
+    const int64_t place = places_[parent];
+    if (taken[static_cast<size_t>(place)]) continue;
+    taken[static_cast<size_t>(place)] = true;
+    places[s] = place;
+  }
+  size_t free = 0;
+  for (size_t s = 0; s < sequences; ++s) {
+    if (places[s] != kNone) continue;
+    while (taken[free]) ++free;
+    places[s] = static_cast<int64_t>(free++);
+    for (int64_t layer = 0; layer < layers_; ++layer) {
+      Ring& to = rings_[ring(places[s], layer)];
+      if (s < from.size()) {
+        to.copy_from(rings_[ring(places_[static_cast<size_t>(from[s])], layer)]);
+      } else {
+        to.clear();
+      }
+    }
+  }
+  places_ = std::move(places);
+  source_places_ = std::move(source_places);
+}
+
+void KvStore::Ring::copy_from(const Ring& other) {
+  std::memcpy(data_, other.data_, static_cast<size_t>(std::min(other.end_, capacity_) * width_) * sizeof(float));
+  end_ = other.end_;
 }
 
 std::span<const RecordChunk> KvStore::Ring::chunks() {

@@ -1,9 +1,10 @@
-// The cache of one or more sequences: per layer a ring of records that holds what a later query can still see, so a
-// layer with a sliding window of W keeps W records and one without keeps the whole context. The bytes are the
-// planner's, exactly.
+// The cache of one or more sequences, which can branch: per layer a ring of records that holds what a later query can
+// still see, so a layer with a sliding window of W keeps W records and one without keeps the whole context. The bytes
+// are the planner's, exactly.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "nn/forward_context.h"
@@ -24,6 +25,9 @@ class KvStore final : public KvCache {
   int64_t bytes() const { return storage_.size() * static_cast<int64_t>(sizeof(float)); }
   // Forgets all records.
   void clear();
+  // From now on sequence s goes on from what sequence from[s] holds; those behind the last of `from` hold nothing. No
+  // record moves that only one sequence goes on from, and sources are shared: none is appended before the next clear.
+  void reorder(std::span<const int64_t> from);
 
  private:
   class Ring final : public KvView {
@@ -32,6 +36,7 @@ class KvStore final : public KvCache {
     std::span<const RecordChunk> chunks() override;
     void append(ConstRows records) override;
     void clear() { end_ = 0; }
+    void copy_from(const Ring& other);  // of the same width and capacity
 
    private:
     float* data_;
@@ -40,9 +45,12 @@ class KvStore final : public KvCache {
     std::vector<RecordChunk> chunks_;
   };
 
+  size_t ring(int64_t place, int64_t layer) const { return static_cast<size_t>(place * layers_ + layer); }
+
   int64_t context_, layers_;
   Floats storage_;
-  std::vector<Ring> rings_, source_rings_;  // [sequence][layer]
+  std::vector<Ring> rings_, source_rings_;       // [place][layer]
+  std::vector<int64_t> places_, source_places_;  // of each sequence
 };
 
 }  // namespace transept

@@ -23,9 +23,8 @@ struct SamplingOptions {
 class TokenSampler {
  public:
   explicit TokenSampler(const SamplingOptions& options) : options_(options), rng_(options.seed, Stream::kSampling) {}
-  // The draw of index `draws()`; EnvironmentError when a logit is not a number.
+  // The next draw; EnvironmentError when a logit is not a number.
   int32_t next(std::span<const float> logits);
-  uint64_t draws() const { return draws_; }
 
  private:
   SamplingOptions options_;

@@ -37,16 +37,22 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
   EncodedSource source;
   if (encoder_ && !call.source_tokens.empty()) {
     TRANSEPT_CHECK(call.source_layout.size() == call.layout.size());
-    const auto observe = call.observe
-                             ? [&](std::string_view part, int64_t layer,
-                                   ConstRows rows) { call.observe("encoder " + std::string(part), layer, rows); }
-                             : std::function<void(std::string_view, int64_t, ConstRows)>();
-    source.hidden = encoder_->forward(
-        op, {call.source_tokens, call.source_layout, nullptr, call.dropout, call.recompute, nullptr, observe});
+    ForwardCall encode = call;
+    encode.tokens = call.source_tokens;
+    encode.layout = call.source_layout;
+    source.hidden = encoded(op, encode);
     source.layout = call.source_layout;
   }
   return stack_->forward(op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
                               source.layout.empty() ? nullptr : &source, call.observe});
+}
+
+Var Model::encoded(const OpContext& op, const ForwardCall& call) const {
+  TRANSEPT_CHECK(encoder_);
+  const auto observe = call.observe ? [&](std::string_view part, int64_t layer,
+                                          ConstRows rows) { call.observe("encoder " + std::string(part), layer, rows); }
+                                    : std::function<void(std::string_view, int64_t, ConstRows)>();
+  return encoder_->forward(op, {call.tokens, call.layout, nullptr, call.dropout, call.recompute, nullptr, observe});
 }
 
 Var Model::transform(const OpContext& op, const Var& hidden) const {

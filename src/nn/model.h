@@ -42,6 +42,8 @@ class Model {
 
   // Hidden states after the last layer and the final norm, [rows, hidden].
   Var hidden(const OpContext& op, const ForwardCall& call) const;
+  // As above, of an encoder-decoder's encoder alone over `tokens` and `layout`.
+  Var encoded(const OpContext& op, const ForwardCall& call) const;
   // Logits of these hidden rows, written to out [rows, vocab].
   void logits(const OpContext& op, ConstRows hidden_rows, Rows out) const;
   // Sum of -log p(target) over these hidden rows, as ops/cross_entropy.h says.

@@ -12,10 +12,14 @@ The program is the one that TRANSEPT_BIN names (ctest sets it), or build/release
         main()
 """
 
+import array
+import ast
 import json
+import math
 import os
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -58,6 +62,27 @@ def run(*arguments, timeout: float = TIMEOUT, cwd=None, stdin: str | bytes = "",
     done = subprocess.run(command, input=raw, stdout=stdout, stderr=subprocess.PIPE, timeout=timeout, cwd=cwd,
                           env={**os.environ, **(env or {})}, preexec_fn=limits)
     return Result(command, done.returncode, (done.stdout or b"").decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+
+class Npy:
+    """The .npy file of float32 rows: numpy.lib.format, version 1.0."""
+
+    def __init__(self, path: Path):
+        raw = path.read_bytes()
+        assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
+        size = struct.unpack_from("<H", raw, 8)[0]
+        assert (10 + size) % 64 == 0 and raw[9 + size:10 + size] == b"\n"
+        self.header = ast.literal_eval(raw[10:10 + size].decode("latin-1"))
+        values = array.array("f", raw[10 + size:])
+        rows, width = self.header["shape"]
+        assert len(values) == rows * width
+        self.rows = [values[r * width:(r + 1) * width] for r in range(rows)]
+
+
+def nats(logits, target: int) -> float:
+    """-log of the probability that logits give to a token, in double."""
+    top = max(logits)
+    return top + math.log(sum(math.exp(z - top) for z in logits)) - logits[target]
 
 
 class Case(unittest.TestCase):
@@ -122,6 +147,23 @@ class Case(unittest.TestCase):
         now = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self.assertFalse(now > largest and now > MAX_REFUSAL_KIB, str(result))
         return result
+
+
+class Prepared(Case):
+    """Cases that share what `prepare` makes, once for the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        home = tempfile.TemporaryDirectory(prefix="transept-")
+        cls.addClassCleanup(home.cleanup)
+        maker = Case()
+        maker.tmp = Path(home.name)
+        cls.prepare(maker)
+
+    @classmethod
+    def prepare(cls, maker: Case):
+        """Leaves its results in `cls`; files go to maker.tmp."""
+        raise NotImplementedError
 
 
 def main() -> None:

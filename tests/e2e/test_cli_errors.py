@@ -6,10 +6,9 @@ import random
 import shutil
 import struct
 import subprocess
-import tempfile
 from pathlib import Path
 
-from harness import Case, main, run
+from harness import Case, Prepared, main, run
 
 
 class Calls(Case):
@@ -119,15 +118,11 @@ class Data(Case):
                             status=2, says=["nosuch.txt"])
 
 
-class Trained(Case):
+class Trained(Prepared):
     """Cases that need a checkpoint: made once."""
 
     @classmethod
-    def setUpClass(cls):
-        cls.home = tempfile.TemporaryDirectory(prefix="transept-")
-        cls.addClassCleanup(cls.home.cleanup)
-        maker = Case()
-        maker.tmp = Path(cls.home.name)
+    def prepare(cls, maker: Case):
         cls.spec_file, cls.data = maker.spec(), maker.text()
         cls.out = maker.tmp / "out"
         maker.run_ok("train", cls.spec_file, "--data", cls.data, "--out", cls.out, "--steps", 2)

@@ -1,14 +1,9 @@
 """A trained model measured and made to speak; plans, specs, presets and benchmarks: the parts that scripts rely on."""
 
-import array
-import ast
 import json
 import math
-import struct
-import tempfile
-from pathlib import Path
 
-from harness import Case, main
+from harness import Case, Npy, Prepared, main, nats
 
 GPT2 = {"position": {"kind": "learned"}, "norm": {"kind": "layernorm"}, "ffn": {"kind": "gelu_tanh", "intermediate_size": 64, "bias": True},
         "attention": {"kind": "gqa", "num_attention_heads": 4, "num_key_value_heads": 4, "qkv_bias": True, "output_bias": True},
@@ -19,35 +14,11 @@ OURS = {"norm": {"kind": "layernorm", "placement": "post"}, "ffn": {"kind": "rel
 CONTEXT = 64
 
 
-class Npy:
-    """The .npy file of float32 rows: numpy.lib.format, version 1.0."""
-
-    def __init__(self, path: Path):
-        raw = path.read_bytes()
-        assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
-        size = struct.unpack_from("<H", raw, 8)[0]
-        assert (10 + size) % 64 == 0 and raw[9 + size:10 + size] == b"\n"
-        self.header = ast.literal_eval(raw[10:10 + size].decode("latin-1"))
-        values = array.array("f", raw[10 + size:])
-        rows, width = self.header["shape"]
-        assert len(values) == rows * width
-        self.rows = [values[r * width:(r + 1) * width] for r in range(rows)]
-
-
-def nats(logits, target: int) -> float:
-    top = max(logits)
-    return top + math.log(sum(math.exp(z - top) for z in logits)) - logits[target]
-
-
-class Trained(Case):
+class Trained(Prepared):
     """Three models, each trained for a moment."""
 
     @classmethod
-    def setUpClass(cls):
-        home = tempfile.TemporaryDirectory(prefix="transept-")
-        cls.addClassCleanup(home.cleanup)
-        maker = Case()
-        maker.tmp = Path(home.name)
+    def prepare(cls, maker: Case):
         cls.text_file = maker.tmp / "text.txt"
         maker.run_ok("synth", "--bytes", 20000, "--out", cls.text_file)
         cls.text = cls.text_file.read_bytes()
@@ -110,6 +81,62 @@ class Generate(Trained):
         # The last token is made from a full context, and there it ends.
         self.assertEqual(len(self.generate("--ignore-eos", prompt="x" * CONTEXT, tokens=5)["tokens"]), 1)
         self.assertEqual(len(self.generate("--ignore-eos", prompt="x" * (CONTEXT - 10), tokens=500)["tokens"]), 11)
+
+
+    def test_beams(self):
+        first = self.generate("--beams", 4)
+        self.assertEqual(set(first), {"text", "tokens", "finish_reason", "prompt_tokens", "timings", "score", "beams"})
+        self.assertEqual(len(first["beams"]), 4)
+        for beam in first["beams"]:
+            self.assertEqual(set(beam), {"text", "tokens", "finish_reason", "score"})
+        self.assertEqual([beam["score"] for beam in first["beams"]], sorted((beam["score"] for beam in first["beams"]), reverse=True))
+        self.assertEqual(len({tuple(beam["tokens"]) for beam in first["beams"]}), 4)
+        for key in ("text", "tokens", "finish_reason", "score"):
+            self.assertEqual(first[key], first["beams"][0][key])
+        # The score is what the logits say.
+        ids = list(b"The ") + first["tokens"]
+        self.run_ok("logits", self.model, "--tokens", ",".join(map(str, ids)), "--npy", self.tmp / "a.npy")
+        rows = Npy(self.tmp / "a.npy").rows
+        known = 259  # of the model's 260 tokens
+        log_p = -sum(nats(rows[at][:known], token) for at, token in enumerate(first["tokens"], 3))
+        self.assertEqual(first["finish_reason"], "length")
+        self.assertAlmostEqual(first["score"], log_p / ((5 + 40) / 6), places=4)
+        plain = self.generate("--beams", 4, "--length-penalty", 0)
+        self.assertEqual(plain["tokens"], first["tokens"])  # all are of one length, so the order is the same
+        self.assertAlmostEqual(plain["score"], log_p, places=3)
+        # It finds what is at least as likely as the greedy answer here.
+        greedy = self.generate("--temperature", 0)["tokens"]
+        self.run_ok("logits", self.model, "--tokens", ",".join(map(str, list(b"The ") + greedy)), "--npy", self.tmp / "a.npy")
+        rows = Npy(self.tmp / "a.npy").rows
+        self.assertGreaterEqual(log_p, -sum(nats(rows[at][:known], token) for at, token in enumerate(greedy, 3)) - 1e-4)
+        self.assertEqual(self.generate("--beams", 4, "--seed", 3, "--threads", 1)["tokens"], first["tokens"])
+        text = self.run_ok("generate", self.model, "--prompt", "The ", "--max-tokens", 40, "--beams", 4).stdout
+        self.assertEqual(text, f"The {first['text']}\n")
+
+    def test_beams_with_what_does_not_apply(self):
+        call = ("generate", self.model, "--prompt", "x")
+        for option, value in {"--temperature": 0.5, "--top-k": 3, "--top-p": 0.5, "--min-p": 0.1}.items():
+            self.assert_refused(*call, "--beams", 2, option, value, status=2, says=[option])
+        self.assert_refused(*call, "--length-penalty", 1, status=2, says=["--length-penalty"])
+        for option, value in (("--beams", 0), ("--beams", 100000), ("--length-penalty", -1), ("--length-penalty", "nan")):
+            self.assert_refused(*call, "--beams", 2, option, value, status=2, says=[option])
+
+    def test_prompts(self):
+        """Each line as it would be alone, with the next seed."""
+        prompts = ["The ", "", "King", "\u00fcber"]
+        for line_end in ("\n", "\r\n"):
+            path = self.file("prompts.txt", line_end.join(prompts) + line_end)
+            out = self.run_ok("generate", self.model, "--prompts", path, "--max-tokens", 10, "--seed", 5).stdout
+            lines = [json.loads(line) for line in out.splitlines()]
+            self.assertEqual([line["prompt"] for line in lines], prompts)
+            for n, line in enumerate(lines):
+                alone = self.generate("--seed", 5 + n, prompt=prompts[n], tokens=10)
+                self.assertEqual([line[key] for key in ("text", "tokens", "prompt_tokens")], [alone[key] for key in ("text", "tokens", "prompt_tokens")])
+        lines = [json.loads(line) for line in self.run_ok("generate", self.model, "--prompts", path, "--max-tokens", 10, "--beams", 2, "--json").stdout.splitlines()]
+        self.assertEqual(lines[2]["beams"], self.generate("--beams", 2, prompt="King", tokens=10)["beams"])
+        self.assert_refused("generate", self.model, "--prompts", self.file("long.txt", "a\n" + "x" * 65), status=2, says=["long.txt:2"])
+        self.assert_refused("generate", self.model, "--prompts", self.file("none.txt", ""), status=2, says=["none.txt"])
+        self.assert_refused("generate", self.model, "--prompts", path, "--prompt", "x", status=2, says=["--prompt"])
 
 
 class Eval(Trained):
@@ -179,6 +206,35 @@ class Logits(Trained):
         self.assert_refused("logits", self.model, *tokens, "--dtype", "f8", status=2, says=["--dtype"])
         self.assert_refused("logits", self.model, *tokens, "--incremental", "--chunk", 0, status=2, says=["--chunk"])
         self.assert_refused("logits", "gpt2", *tokens, status=2, says=["gpt2"])
+        self.assert_refused("logits", self.model, *tokens, "--decoder-tokens", 1, status=2, says=["--decoder-tokens"])
+
+    def test_hidden(self):
+        ids = list(self.text[:20])
+        tokens = ",".join(map(str, ids))
+        run, whole, piecewise = self.runs["gpt2"], self.tmp / "whole.npy", self.tmp / "piecewise.npy"
+        self.assertEqual(self.json("logits", run, "--tokens", tokens, "--hidden", "--npy", whole)["shape"], [20, 32])
+        self.run_ok("logits", run, "--tokens", tokens, "--hidden", "--incremental", "--chunk", 3, "--npy", piecewise)
+        hidden = Npy(whole).rows
+        self.assertLess(max(abs(a - b) for x, y in zip(hidden, Npy(piecewise).rows) for a, b in zip(x, y)), 1e-4)
+        # A decoder's embedding is their mean.
+        got = self.json("embed", run, "--text", bytes(ids).decode())
+        self.assertEqual(got["tokens"], ids)
+        for x, column in zip(got["embedding"], zip(*hidden), strict=True):
+            self.assertAlmostEqual(x, sum(column) / 20, places=5)
+
+
+class Embed(Trained):
+    def test_text_is_the_same_numbers(self):
+        numbers = self.json("embed", self.model, "--text", "The king")["embedding"]
+        lines = self.run_ok("embed", self.model, "--text", "The king").stdout.split()
+        self.assertEqual(len(lines), 32)
+        for a, b in zip(numbers, lines, strict=True):
+            self.assertAlmostEqual(a, float(b), places=6)
+
+    def test_calls(self):
+        self.assert_refused("embed", self.model, "--text", "", status=2, says=["--text"])
+        self.assert_refused("embed", self.model, "--text", "x" * (CONTEXT + 1), status=2, says=["--text"])
+        self.assert_refused("embed", "gpt2", "--text", "x", status=2, says=["gpt2"])
 
 
 class Plans(Trained):

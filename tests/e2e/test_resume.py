@@ -6,11 +6,10 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from harness import BIN, Case, main
+from harness import BIN, Case, Prepared, main
 
 STEPS = 240
 # Dropout, accumulation, clipping, a schedule that moves, and a checkpoint interval that divides nothing: state of every kind.
@@ -41,15 +40,11 @@ def tensors(path: Path) -> dict:
     return {name: raw[at + entry["data_offsets"][0]:at + entry["data_offsets"][1]] for name, entry in header.items()}
 
 
-class Runs(Case):
+class Runs(Prepared):
     """One run without interruption, made once, to which others are compared."""
 
     @classmethod
-    def setUpClass(cls):
-        home = tempfile.TemporaryDirectory(prefix="transept-")
-        cls.addClassCleanup(home.cleanup)
-        maker = Case()
-        maker.tmp = Path(home.name)
+    def prepare(cls, maker: Case):
         cls.spec_file = maker.spec(dropout=0.1, hidden_size=64)
         cls.data = maker.tmp / "text.txt"
         maker.run_ok("synth", "--bytes", 60000, "--out", cls.data)

@@ -1,0 +1,175 @@
+// A decoder through its cache against whole passes: sources, hidden states, branches; and what each refuses.
+#include "infer/decoder.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "base/problem.h"
+#include "support/compare.h"
+#include "support/models.h"
+#include "support/throws.h"
+#include "support/tolerances.h"
+
+namespace transept {
+namespace {
+
+ArchSpec spec_of(const std::string& topology, const Json& changes = Json::object()) {
+  Json document{{"topology", topology},
+                {"vocab_size", 29},
+                {"hidden_size", 24},
+                {"max_position_embeddings", 40},
+                {"initializer_range", 0.15},
+                {"norm", {{"kind", "layernorm"}}},
+                {"position", {{"kind", "learned"}}},
+                {"attention", {{"num_attention_heads", 4}}},
+                {"ffn", {{"kind", "gelu"}, {"intermediate_size", 20}}}};
+  if (topology == "encoder_decoder") {
+    document["encoder"] = {{"num_hidden_layers", 2}};
+    document["decoder"] = {{"num_hidden_layers", 2}};
+  } else {
+    document["num_hidden_layers"] = 2;
+  }
+  document.update(changes);
+  return spec_from_json(document, topology);
+}
+
+class Decoders : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr int64_t kTokens = 13, kVocab = 29, kWidth = 24;
+  bool crosses() const { return std::string(GetParam()) == "encoder_decoder"; }
+  std::vector<float> hidden(const Model& m, std::span<const int32_t> ids) {
+    std::vector<float> out(ids.size() * kWidth);
+    forward_hidden(m, pool_, ids, out, source_);
+    return out;
+  }
+  std::vector<float> logits(const Model& m, std::span<const int32_t> ids) {
+    std::vector<float> out(ids.size() * kVocab);
+    forward_logits(m, pool_, ids, out, source_);
+    return out;
+  }
+  Decoder decoder(const Model& m, int64_t branches = 1) { return Decoder(m, pool_, 30, 10, branches); }
+  void begin(Decoder& d) {
+    d.reset();
+    if (crosses()) d.read_source(source_);
+  }
+
+  ThreadPool pool_{2};
+  std::vector<int32_t> source_ = crosses() ? random_ids(7, kVocab, 2) : std::vector<int32_t>();
+};
+
+TEST_P(Decoders, PiecesGiveWhatAWholePassGives) {
+  const auto m = random_model(spec_of(GetParam()), false);
+  const auto ids = random_ids(kTokens, kVocab, 1);
+  const auto whole = logits(*m, ids), whole_hidden = hidden(*m, ids);
+  Decoder d = decoder(*m);
+  for (const size_t chunk : {1u, 3u, 13u}) {
+    std::vector<float> got(whole.size()), got_hidden(whole_hidden.size());
+    begin(d);
+    for (size_t at = 0; at < ids.size(); at += chunk) {
+      const size_t count = std::min(chunk, ids.size() - at);
+      d.feed_all(std::span(ids).subspan(at, count), std::span(got).subspan(at * kVocab, count * kVocab));
+    }
+    EXPECT_TRUE(close(got, whole, tolerance::kKernel)) << "chunks of " << chunk;
+    begin(d);
+    for (size_t at = 0; at < ids.size(); at += chunk) {
+      const size_t count = std::min(chunk, ids.size() - at);
+      d.feed_hidden(std::span(ids).subspan(at, count), std::span(got_hidden).subspan(at * kWidth, count * kWidth));
+    }
+    EXPECT_TRUE(close(got_hidden, whole_hidden, tolerance::kKernel)) << "chunks of " << chunk;
+  }
+}
+
+// Branches that split, die and change places give the logits of their own sequences.
+TEST_P(Decoders, BranchesGiveWhatTheirOwnSequencesGive) {
+  const auto m = random_model(spec_of(GetParam()), false);
+  Decoder d = decoder(*m, 3);
+  begin(d);
+  std::vector<std::vector<int32_t>> sequences{random_ids(4, kVocab, 3)};
+  d.feed(sequences[0]);
+  const std::vector<std::vector<int64_t>> steps{{0, 0, 0}, {2, 0, 2}, {1, 2}, {1, 1, 0}, {0}, {0, 0}, {1, 0}};
+  uint64_t seed = 10;
+  for (const auto& from : steps) {
+    d.branch(from);
+    const auto tokens = random_ids(static_cast<int64_t>(from.size()), kVocab, seed++);
+    std::vector<std::vector<int32_t>> next;
+    for (size_t b = 0; b < from.size(); ++b) {
+      next.push_back(sequences[static_cast<size_t>(from[b])]);
+      next.back().push_back(tokens[b]);
+    }
+    sequences = std::move(next);
+    const auto got = d.step(tokens);
+    ASSERT_EQ(got.size(), from.size() * kVocab);
+    for (size_t b = 0; b < from.size(); ++b) {
+      const auto whole = logits(*m, sequences[b]);
+      EXPECT_TRUE(close(got.subspan(b * kVocab, kVocab), std::span(whole).last(kVocab), tolerance::kKernel));
+    }
+  }
+  EXPECT_EQ(d.position(), static_cast<int64_t>(sequences[0].size()));
+  // After a reset it is as new.
+  begin(d);
+  const auto whole = logits(*m, sequences[0]);
+  EXPECT_TRUE(close(d.feed(sequences[0]), std::span(whole).last(kVocab), tolerance::kKernel));
+}
+
+INSTANTIATE_TEST_SUITE_P(Topologies, Decoders, ::testing::Values("decoder", "encoder_decoder"),
+                         [](const auto& c) { return std::string(c.param); });
+
+TEST(Decoder, AnEncoderIsRefused) {
+  ThreadPool pool(1);
+  const auto m = random_model(spec_of("encoder"), false);
+  EXPECT_THAT(input_error([&] { Decoder(*m, pool, 10); }), ::testing::HasSubstr("names masked tokens and does not"));
+}
+
+TEST(Decoder, SourcesMustFit) {
+  ThreadPool pool(1);
+  const auto m = random_model(spec_of("encoder_decoder"), false);
+  Decoder d(*m, pool, 10, 4);
+  EXPECT_THROW(d.read_source({}), InputError);
+  EXPECT_THROW(d.read_source(random_ids(5, 29, 1)), InputError);
+  EXPECT_THROW(d.read_source(std::vector<int32_t>{29}), InputError);
+}
+
+// The mean of hidden states or the first of them, those of the encoder where there is one, through the pooler.
+TEST(Embedding, IsThePooledStates) {
+  ThreadPool pool(1);
+  const auto ids = random_ids(6, 29, 4);
+  for (const char* topology : {"decoder", "encoder", "encoder_decoder"}) {
+    for (const char* pooling : {"mean", "cls"}) {
+      for (const bool pooler : {false, true}) {
+        const auto m = random_model(spec_of(topology, {{"pooling", pooling}, {"pooler", pooler}}), false);
+        const auto got = embed_sequence(*m, pool, ids);
+        ASSERT_EQ(got.size(), 24u);
+        Arena arena;
+        const OpContext op{pool, arena, nullptr};
+        const ForwardCall call{.tokens = ids, .layout = equal_sequences(1, 6), .dropout = {}, .observe = {}};
+        const Var h = m->spec().encoder_decoder() ? m->encoded(op, call) : m->hidden(op, call);
+        std::vector<double> pooled(24);
+        for (size_t i = 0; i < 24; ++i) {
+          for (int64_t r = 0; r < 6; ++r) {
+            if (r == 0 || std::string(pooling) == "mean") pooled[i] += static_cast<double>(h.view().row(r)[i]);
+          }
+          if (std::string(pooling) == "mean") pooled[i] /= 6;
+        }
+        if (pooler) {
+          const auto weight = m->parameters().values(*m->parameters().find("pooler.weight"));
+          const auto bias = m->parameters().values(*m->parameters().find("pooler.bias"));
+          std::vector<double> out(24);
+          for (size_t o = 0; o < 24; ++o) {
+            double sum = static_cast<double>(bias[o]);
+            for (size_t i = 0; i < 24; ++i) sum += static_cast<double>(weight[o * 24 + i]) * pooled[i];
+            out[o] = std::tanh(sum);
+          }
+          pooled = out;
+        }
+        for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(static_cast<double>(got[i]), pooled[i], tolerance::kKernel * 10);
+      }
+    }
+  }
+  const auto m = random_model(spec_of("decoder"), false);
+  EXPECT_THROW(embed_sequence(*m, pool, {}), InputError);
+  EXPECT_THROW(embed_sequence(*m, pool, random_ids(41, 29, 1)), InputError);
+}
+
+}  // namespace
+}  // namespace transept

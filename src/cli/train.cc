@@ -13,9 +13,9 @@
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
+#include "cli/training_samples.h"
 #include "convert/model_folder.h"
 #include "data/pairs.h"
-#include "infer/generate.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
 #include "plan/plan.h"
@@ -41,7 +41,7 @@ struct Options {
   double minutes = 0;
   bool resume = false, overwrite = false, lines = false, report = false;
   TrainConfig config;
-  std::map<std::string, CLI::Option*> flags;  // of the configuration
+  std::map<std::string, CLI::Option*> flags;  // of the configuration, and sample-prompt
 };
 
 // Whether the default follows from others (fill_defaults).
@@ -242,15 +242,6 @@ void check_same(const Json& recorded, const Json& now) {
   throw_if_any(std::move(problems));
 }
 
-std::string sample_text(const Model& model, ThreadPool& pool, const Tokenizer& tokenizer, const std::string& prompt) {
-  GenerateOptions options;
-  options.max_tokens = 300;
-  options.sampling = {.temperature = 0.8, .top_k = 0, .top_p = 0.95, .min_p = 0, .seed = 1};
-  const int64_t wanted = static_cast<int64_t>(tokenizer.encode(prompt, true).size()) + options.max_tokens + 1;
-  Decoder decoder(model, pool, std::min(model.spec().max_position_embeddings, wanted));
-  return prompt + generate(decoder, tokenizer, prompt, options).text;
-}
-
 // The first products bring in the math library's code and its scratch in each thread: the program's own memory,
 // whatever the model.
 void first_products(ThreadPool& pool) {
@@ -295,6 +286,10 @@ int run(Options o, const Globals& globals, bool seed_given) {
 
   const ExampleOptions& examples = o.config.examples;
   check_objective(examples.objective, stacks_of(spec.topology));
+  if (examples.objective != Objective::kCausal && given(o, "sample-prompt")) {
+    throw InputError("--sample-prompt", "applies to the objective causal only",
+                     "leave it out: samples of the others are of the held-out part");
+  }
   const Unit unit = unit_of(examples, o.lines);
   const std::vector<fs::path> data(o.data.begin(), o.data.end()), val_data(o.val_data.begin(), o.val_data.end());
   TextFiles texts = read_texts(data);
@@ -309,7 +304,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
                       {.unit = unit,
                        .context = o.config.context,
                        .val_fraction = o.val_fraction,
-                       .window = window_tokens(examples.objective, o.config.context)});
+                       .window = window_tokens(examples.objective, o.config.context, vocabulary)});
   texts = {};
   val_texts = {};
   Json run_record = describe_run(o, spec, corpus, *tokenizer);
@@ -346,8 +341,11 @@ int run(Options o, const Globals& globals, bool seed_given) {
     tokenizer->save(folder);
   };
   hooks.io.load = [](Model& m, const fs::path& folder) { load_weights(m, folder); };
-  if (examples.objective == Objective::kCausal)
-    hooks.sample = [&](const Model& m) { return sample_text(m, pool, *tokenizer, o.sample_prompt); };
+  hooks.sample = [&](const Model& m) {
+    return examples.objective == Objective::kCausal
+               ? sample_text(m, pool, *tokenizer, o.sample_prompt)
+               : sample_example(m, pool, *tokenizer, vocabulary, corpus.val(), o.config);
+  };
   hooks.note = say;
   hooks.stop = &stop_requested;
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
@@ -386,8 +384,17 @@ int run(Options o, const Globals& globals, bool seed_given) {
     report.tokens_per_step = static_cast<double>(o.config.batch * o.config.context * o.config.accumulation);
     report.metrics = read_metrics(fs::path(o.out) / "metrics.jsonl");
     for (const Json& s : read_metrics(fs::path(o.out) / "samples.jsonl")) {
-      report.samples.push_back({fmt::format("After step {}", s.at("step").get<int64_t>()), o.sample_prompt,
-                                s.at("text").get<std::string>().substr(o.sample_prompt.size())});
+      const std::string title = fmt::format("After step {}", s.at("step").get<int64_t>());
+      TrainingSample sample{s.at("text").get<std::string>(), {}, {}};
+      if (s.contains("source")) {
+        sample.source = s.at("source").get<std::string>();
+        sample.target = s.at("target").get<std::string>();
+        report.samples.push_back({title, "", to_text(sample)});
+      } else {
+        // Those of before a resumption may have had another prompt.
+        const size_t prompt = sample.text.starts_with(o.sample_prompt) ? o.sample_prompt.size() : 0;
+        report.samples.push_back({title, sample.text.substr(0, prompt), sample.text.substr(prompt)});
+      }
     }
     report.data = fmt::format("{}", fmt::join(o.data, ", "));
     report.command = globals.command_line;
@@ -435,8 +442,9 @@ void register_train(Registry& registry) {
                   "byte, bpe, bpe:SIZE, or a folder or file (default: byte for vocabularies up to 1024, else bpe)");
   sub->add_flag("--lines", o->lines, "every line is a document of its own");
   sub->add_option("--minutes", o->minutes, "choose --steps so that training takes about this long");
-  sub->add_option("--sample-prompt", o->sample_prompt, "what samples continue (default: a line break)")
-      ->default_val("\n");
+  o->sample_prompt = "\n";
+  o->flags["sample-prompt"] =
+      sub->add_option("--sample-prompt", o->sample_prompt, "causal: what samples continue (default: a line break)");
   sub->add_flag("--report", o->report,
                 "write a page with curves, plan beside measurement, and samples to OUT/report.html");
   AddFlags flags{sub, *o};

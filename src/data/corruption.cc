@@ -47,6 +47,7 @@ void append(std::vector<int32_t>& out, const Container& part) {
 Vocabulary vocabulary_of(const Tokenizer& tokenizer) {
   Vocabulary v;
   v.start = decoder_start(tokenizer);
+  v.bos = tokenizer.bos();
   v.eos = tokenizer.eos();
   v.mask = tokenizer.mask();
   v.first_sentinel = tokenizer.first_sentinel();

@@ -16,7 +16,7 @@ namespace transept {
 // What corruption has to know of a vocabulary.
 struct Vocabulary {
   std::optional<int32_t> start;  // what a decoder reads first
-  std::optional<int32_t> eos, mask, first_sentinel;
+  std::optional<int32_t> bos, eos, mask, first_sentinel;
   int64_t sentinels = 0;
   std::vector<int32_t> ordinary;  // ids that stand for text: what a random token is drawn from
   std::vector<bool> special;      // by id

@@ -13,7 +13,34 @@ std::vector<int32_t> tokens_of(const Split& split, int64_t begin, int64_t tokens
   return ids;
 }
 
+// Tokens that `framed` adds to a text that has none of them.
+int64_t frame_tokens(const Vocabulary& vocabulary) { return (vocabulary.bos ? 1 : 0) + (vocabulary.eos ? 1 : 0); }
+
 }  // namespace
+
+int64_t window_tokens(Objective objective, int64_t context, const Vocabulary& vocabulary) {
+  switch (objective) {
+    case Objective::kCausal:
+      return context + 1;
+    case Objective::kMlm:
+      return context - frame_tokens(vocabulary);
+    case Objective::kSpan:
+      return span_window(context);
+    case Objective::kDenoise:
+    case Objective::kSeq2seq:
+      return context - 1;
+  }
+  TRANSEPT_CHECK(false);
+  return 0;
+}
+
+std::vector<int32_t> framed(std::span<const int32_t> text, const Vocabulary& vocabulary) {
+  std::vector<int32_t> ids;
+  if (vocabulary.bos && (text.empty() || text.front() != *vocabulary.bos)) ids.push_back(*vocabulary.bos);
+  ids.insert(ids.end(), text.begin(), text.end());
+  if (vocabulary.eos && (text.empty() || text.back() != *vocabulary.eos)) ids.push_back(*vocabulary.eos);
+  return ids;
+}
 
 void check_examples(const ExampleOptions& options, const Vocabulary& vocabulary, int64_t context) {
   Problems problems;
@@ -28,7 +55,8 @@ void check_examples(const ExampleOptions& options, const Vocabulary& vocabulary,
     need(vocabulary.mask.has_value(), "mask token");
   if (behind_encoder) need(vocabulary.start.has_value(), "token to begin with (bos, pad or eos)");
   // A single token has nothing to be predicted from, or nothing that may be predicted; a span, its two sentinels.
-  const int64_t least = options.objective == Objective::kSpan                                   ? 3
+  const int64_t least = options.objective == Objective::kSpan  ? 3
+                        : options.objective == Objective::kMlm ? 2 + frame_tokens(vocabulary)
                         : options.objective != Objective::kCausal || options.separate_documents ? 2
                                                                                                 : 1;
   const bool long_enough = context >= least;
@@ -38,7 +66,7 @@ void check_examples(const ExampleOptions& options, const Vocabulary& vocabulary,
       problems.push_back({"tokenizer",
                           "has " + std::to_string(vocabulary.sentinels) + " sentinels, but a context of " +
                               std::to_string(context) + " needs " + std::to_string(wanted),
-                          "use a shorter context, or a vocab_size with room for more"});
+                          "use a shorter context, a vocab_size with room for more, or another --objective"});
     }
   }
   if (!long_enough) {
@@ -73,7 +101,7 @@ void add_example(std::span<const int32_t> text, const ExampleOptions& options, c
     case Objective::kCausal:
       return batch.add(text.first(text.size() - 1), text.subspan(1));
     case Objective::kMlm: {
-      const MaskedText masked = mask_tokens(text, vocabulary, draws);
+      const MaskedText masked = mask_tokens(framed(text, vocabulary), vocabulary, draws);
       return batch.add(masked.tokens, masked.targets);
     }
     case Objective::kSpan: {
@@ -109,8 +137,8 @@ void add_line(const Split& split, int64_t d, int64_t context, const ExampleOptio
               const Vocabulary& vocabulary, Draws& draws, Batch& batch) {
   int64_t tokens = split.document_tokens(d);
   // Where examples are closed anyway, the line's own end would be a second one.
-  if (options.objective == Objective::kSpan || options.objective == Objective::kDenoise) --tokens;
-  tokens = std::min(tokens, window_tokens(options.objective, context));
+  if (options.objective != Objective::kCausal) --tokens;
+  tokens = std::min(tokens, window_tokens(options.objective, context, vocabulary));
   add_example(tokens_of(split, split.document_begin(d), tokens), options, vocabulary, draws, batch);
 }
 

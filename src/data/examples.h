@@ -17,12 +17,22 @@ struct ExampleOptions {
   bool permute_sentences = false;   // denoising: beside infilling
 };
 
+// Tokens of text that make one example of at most `context` tokens a sequence: causal reads one more, for the last
+// target; masked tokens leave room for what frames them; a span example reads as many as leave `context` after
+// corruption; denoising and pairs keep a place for the token that begins or ends a sequence.
+int64_t window_tokens(Objective objective, int64_t context, const Vocabulary& vocabulary);
+
+// What an encoder alone reads of a text: bos, the text, eos, as BERT's [CLS] and [SEP] frame a sequence
+// (arXiv:1810.04805, section 3), so that the first hidden state has seen all of it and stands for it (pooling "cls").
+// Each only where the vocabulary has it, and the text does not begin or end with it already.
+std::vector<int32_t> framed(std::span<const int32_t> text, const Vocabulary& vocabulary);
+
 // InputError where the vocabulary or the context cannot serve the objective.
 void check_examples(const ExampleOptions& options, const Vocabulary& vocabulary, int64_t context);
 
 // Adds what one piece of text becomes.
 //   causal:   tokens text[0 .. n - 1), targets text[1 .. n)
-//   mlm:      tokens the masked text, targets the chosen tokens
+//   mlm:      tokens the framed text, masked, targets the chosen tokens; specials, so the frame too, are never chosen
 //   span:     source the text with sentinels, and eos; the decoder writes the dropped spans
 //   denoise:  source the noisy text, and eos; the decoder writes the text, and eos
 // A decoder behind an encoder reads the start token and its targets but the last (teacher forcing). Without eos in the

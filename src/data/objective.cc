@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "data/corruption.h"
 
 namespace transept {
 namespace {
@@ -61,22 +60,6 @@ void check_objective(Objective objective, Stacks stacks) {
                      got + " does not fit a model that is " + (stacks.encoder ? "an encoder" : "a decoder") + " only",
                      "allowed is " + std::string(objective_name(default_objective(stacks, false))));
   }
-}
-
-int64_t window_tokens(Objective objective, int64_t context) {
-  switch (objective) {
-    case Objective::kCausal:
-      return context + 1;
-    case Objective::kMlm:
-      return context;
-    case Objective::kSpan:
-      return span_window(context);
-    case Objective::kDenoise:
-    case Objective::kSeq2seq:
-      return context - 1;
-  }
-  TRANSEPT_CHECK(false);
-  return 0;
 }
 
 }  // namespace transept

@@ -2,7 +2,6 @@
 // arXiv:1910.10683), the text behind a noisy one (BART, arXiv:1910.13461), or the target of a pair.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,10 +26,5 @@ Stacks stacks_of(Topology topology);
 Objective default_objective(Stacks stacks, bool data_are_pairs);
 // InputError naming --objective where these stacks cannot be trained so.
 void check_objective(Objective objective, Stacks stacks);
-
-// Tokens of text that make one example of at most `context` tokens a sequence: causal reads one more, for the last
-// target; a span example reads as many as leave `context` after corruption; denoising and pairs keep a place for the
-// token that begins or ends a sequence.
-int64_t window_tokens(Objective objective, int64_t context);
 
 }  // namespace transept

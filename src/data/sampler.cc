@@ -33,7 +33,7 @@ Sampler::Sampler(const Split& split, int64_t context, int64_t batch, uint64_t se
       seed_(seed),
       options_(options),
       vocabulary_(&vocabulary),
-      window_(window_tokens(options.objective, context)),
+      window_(window_tokens(options.objective, context, vocabulary)),
       stride_(options.objective == Objective::kCausal ? context : window_),
       units_(units_of(split, window_, stride_)) {
   TRANSEPT_CHECK(context >= 1 && batch >= 1 && units_ >= 1);

@@ -10,8 +10,8 @@ namespace transept {
 
 // kStream: an epoch visits every window once, in a pseudo-random order, and a random phase an epoch moves the cuts.
 // Causal windows hold context + 1 tokens and neighbours share one, so that each token is a target once; others hold
-// window_tokens(objective, context) and share none. kLines: an epoch visits every document once, cut after the longest
-// example. kPairs: an epoch visits every pair once; the objective is kSeq2seq.
+// window_tokens(objective, context, vocabulary) and share none. kLines: an epoch visits every document once, cut after
+// the longest example. kPairs: an epoch visits every pair once; the objective is kSeq2seq.
 class Sampler {
  public:
   // The vocabulary must outlive it. The options fit together (check_examples).

@@ -61,15 +61,13 @@ std::vector<Window> windows_of_lines(const Split& split, int64_t context) {
 }
 
 // What training would read, each once.
-std::vector<Window> examples_of(const Split& split, int64_t context, Objective objective) {
+std::vector<Window> examples_of(const Split& split, int64_t context, int64_t window) {
   std::vector<Window> windows;
   switch (split.unit()) {
-    case Unit::kStream: {
-      const int64_t window = window_tokens(objective, context);
+    case Unit::kStream:
       for (int64_t b = 0; b < split.tokens(); b += window)
         windows.push_back({b, std::min(window, split.tokens() - b), 0});
       break;
-    }
     case Unit::kLines:
       for (int64_t d = 0; d < split.documents(); ++d)
         windows.push_back({d, std::min(context, split.document_tokens(d)), 0});
@@ -125,7 +123,10 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
     if (token >= model.spec().vocab_size) model.check_input({&token, 1}, 0, "--data, token " + std::to_string(i));
   }
 
-  std::vector<Window> windows = !causal ? examples_of(split, context, objective)
+  const int64_t window_size = causal ? context : window_tokens(objective, context, *options.vocabulary);
+  // Rows that an example has beside its text.
+  const int64_t added_rows = std::max<int64_t>(0, context - window_size);
+  std::vector<Window> windows = !causal ? examples_of(split, context, window_size)
                                 : split.unit() == Unit::kStream
                                     ? windows_of_stream(split, context, stride, options.examples.separate_documents)
                                     : windows_of_lines(split, context);
@@ -160,10 +161,11 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
   for (size_t w = 0; w < windows.size();) {
     Batch batch;
     const size_t first = w;
-    for (int64_t rows = 0; w < windows.size() && (w == first || rows + windows[w].inputs <= options.batch_tokens);
+    const auto rows_of = [&](const Window& window) { return window.inputs + added_rows; };
+    for (int64_t rows = 0; w < windows.size() && (w == first || rows + rows_of(windows[w]) <= options.batch_tokens);
          ++w) {
       add(w, batch);
-      rows += windows[w].inputs;
+      rows += rows_of(windows[w]);
     }
     std::vector<float> losses(batch.tokens.size());
     const Var h = model.hidden(op, {.tokens = batch.tokens,

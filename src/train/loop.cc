@@ -131,6 +131,11 @@ Problems TrainConfig::check() const {
   return problems;
 }
 
+std::string to_text(const TrainingSample& sample) {
+  if (!sample.source) return sample.text;
+  return "reads:  " + *sample.source + "\nwrites: " + sample.text + "\nasked:  " + sample.target.value_or("");
+}
+
 double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,
                             const TrainConfig& config) {
   Trainer trainer(model, pool, trainer_options(config));
@@ -246,9 +251,12 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     shown.tokens_per_second = rate;
     progress.update(shown);
     if (hooks.sample && (last || due(config.sample_every, step))) {
-      const std::string text = hooks.sample(model);
-      samples.append(Json{{"step", step}, {"text", text}});
-      if (!last) progress.note("step " + std::to_string(step) + ":\n" + text);
+      const TrainingSample sample = hooks.sample(model);
+      Json line{{"step", step}, {"text", sample.text}};
+      if (sample.source) line["source"] = *sample.source;
+      if (sample.target) line["target"] = *sample.target;
+      samples.append(line);
+      if (!last) progress.note("step " + std::to_string(step) + ":\n" + to_text(sample));
     }
     if (last || due(config.checkpoint_every, step)) save();
   }

@@ -76,11 +76,19 @@ struct TrainConfig {
 Json config_to_json(TrainConfig config);
 TrainConfig config_from_json(const Json& document, const std::string& where);
 
+// What the model says as it is: a record of samples.jsonl.
+struct TrainingSample {
+  std::string text;                           // what it wrote
+  std::optional<std::string> source, target;  // what it read, and what it was asked for, where there is such a thing
+};
+// The sample as a person reads it.
+std::string to_text(const TrainingSample& sample);
+
 struct LoopHooks {
   ModelIo io;
-  std::function<std::string(const Model&)> sample;  // text from the model as it is; null: no samples
-  std::function<void(std::string)> note;            // lines for the person who watches
-  const std::atomic<bool>* stop = nullptr;          // set by a signal: save and return
+  std::function<TrainingSample(const Model&)> sample;  // null: no samples
+  std::function<void(std::string)> note;               // lines for the person who watches
+  const std::atomic<bool>* stop = nullptr;             // set by a signal: save and return
 };
 
 struct LoopResult {

@@ -55,10 +55,26 @@ TEST(CheckExamples, WhatAVocabularyOrAContextLacks) {
   EXPECT_EQ(refusal(Objective::kSpan, few, 16), "(no error)");
   EXPECT_THAT(refusal(Objective::kSpan, few, 64), HasSubstr("has 3 sentinels, but a context of 64 needs 4"));
   EXPECT_THAT(refusal(Objective::kSpan, few, 2), HasSubstr("allowed is 3 or more"));
-  EXPECT_THAT(refusal(Objective::kMlm, few, 1), HasSubstr("allowed is 2 or more"));
+  EXPECT_THAT(refusal(Objective::kMlm, few, 3), HasSubstr("allowed is 4 or more"));
+  EXPECT_EQ(refusal(Objective::kMlm, few, 4), "(no error)");
   EXPECT_THAT(refusal(Objective::kCausal, few, 1, true), HasSubstr("allowed is 2 or more"));
   EXPECT_THAT(refusal(Objective::kSeq2seq, few, 16, true), HasSubstr("--separate-documents"));
   EXPECT_THAT(refusal(Objective::kSpan, few, 16, false, true), HasSubstr("--permute-sentences"));
+}
+
+TEST(Framed, WithWhatTheVocabularyHasAndTheTextHasNot) {
+  Vocabulary v = vocabulary_of(*byte_tokenizer());
+  EXPECT_EQ(framed(Ids{5, 6}, v), (Ids{256, 5, 6, 257}));
+  EXPECT_EQ(framed(Ids{}, v), (Ids{256, 257}));
+  EXPECT_EQ(framed(Ids{256, 5}, v), (Ids{256, 5, 257}));
+  EXPECT_EQ(framed(Ids{5, 257}, v), (Ids{256, 5, 257}));
+  EXPECT_EQ(window_tokens(Objective::kMlm, 16, v), 14);
+  v.bos = std::nullopt;
+  EXPECT_EQ(framed(Ids{5, 6}, v), (Ids{5, 6, 257}));
+  EXPECT_EQ(window_tokens(Objective::kMlm, 16, v), 15);
+  v.eos = std::nullopt;
+  EXPECT_EQ(framed(Ids{5, 6}, v), (Ids{5, 6}));
+  EXPECT_EQ(window_tokens(Objective::kMlm, 16, v), 16);
 }
 
 TEST(AddExample, DenoisingAsksForTheText) {

@@ -249,7 +249,8 @@ class CorruptingSampler : public ::testing::TestWithParam<Objective> {};
 // the context.
 TEST_P(CorruptingSampler, BatchesByIndexAndOtherOnesEveryEpoch) {
   const Counted stream(200, {0, 90});
-  for (const int64_t context : {3, 16, 50}) {
+  const int64_t shortest = GetParam() == Objective::kMlm ? 4 : 3;
+  for (const int64_t context : {shortest, int64_t{16}, int64_t{50}}) {
     for (const bool separate : {false, true}) {
       const ExampleOptions options{GetParam(), separate, false};
       const Sampler a = sampler_of(stream.split(), context, 2, 1, options),
@@ -305,6 +306,40 @@ TEST(SpanSampler, WindowsFillTheContext) {
   }
 }
 
+// Each sequence begins with bos and ends with eos, which stand nowhere else here and are never asked for.
+void expect_framed(const Batch& b) {
+  for (const SequenceRows& s : b.layout) {
+    for (int64_t i = 0; i < s.rows; ++i) {
+      const auto row = static_cast<size_t>(s.first_row + i);
+      ASSERT_EQ(b.tokens[row] == 256, i == 0);
+      ASSERT_EQ(b.tokens[row] == 257, i + 1 == s.rows);
+      if (i == 0 || i + 1 == s.rows) {
+        ASSERT_EQ(b.targets[row], kIgnoredTarget);
+      }
+    }
+  }
+}
+
+TEST(MlmSampler, WindowsAreFramedAndFillTheContext) {
+  const Counted stream(250, {0, 90});
+  for (const int64_t context : {4, 16, 50}) {
+    for (const bool separate : {false, true}) {
+      const Sampler sampler =
+          sampler_of(stream.split(), context, 2, 1, {.objective = Objective::kMlm, .separate_documents = separate});
+      for (uint64_t i = 0; i < 20; ++i) {
+        const Batch b = sampler.batch(i);
+        expect_framed(b);
+        for (const SequenceRows& s : b.layout) {
+          ASSERT_LE(s.rows, context);
+          if (!separate) {
+            ASSERT_EQ(s.rows, context);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(CorruptingSampler, Lines) {
   const Documents documents({{5, 6, 7, 257}, {5, 257}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 257}});
   const Sampler sampler = sampler_of(documents.split(), 6, 3, 1, {.objective = GetParam()});
@@ -313,7 +348,8 @@ TEST_P(CorruptingSampler, Lines) {
     EXPECT_EQ(b.layout.size(), 3u);
     EXPECT_GE(b.target_count, 3);
     if (GetParam() == Objective::kMlm) {
-      EXPECT_EQ(b.tokens.size(), 4u + 2 + 6);
+      EXPECT_EQ(b.tokens.size(), 5u + 3 + 6);
+      expect_framed(b);
     }
     // A line's own end is not a second one.
     for (size_t r = 0; r + 1 < b.source_tokens.size(); ++r)

@@ -135,7 +135,7 @@ TEST_F(Objectives, AResumedRunIsTheUninterruptedOne) {
   const Corpus corpus(texts_, nullptr, *tokenizer_, {Unit::kStream, 16, 0.2});
   TrainConfig config;
   config.context = 16;
-  config.batch = 3;
+  config.batch = 6;
   config.accumulation = 2;
   config.seed = 5;
   config.eval_every = 2;
@@ -150,7 +150,7 @@ TEST_F(Objectives, AResumedRunIsTheUninterruptedOne) {
     hooks.stop = &stop;
     hooks.sample = [&](const Model&) {
       stop = true;
-      return std::string();
+      return TrainingSample{};
     };
     now.sample_every = steps < 6 ? steps : 0;
     now.checkpoint_every = 0;

@@ -58,7 +58,7 @@ def generate(out):
     found = versions()
     import torch
 
-    from goldens import bugs, common, logits, training
+    from goldens import bugs, common, logits, published, training
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -70,6 +70,7 @@ def generate(out):
         "logits": logits.generate(out / "logits"),
         "train": training.generate(out / "train"),
         "bugs": bugs.generate(out / "bugs"),
+        "published": published.generate(out / "bugs" / "published.json"),
     }
     common.write_json(out / "manifest.json", manifest)
     size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())

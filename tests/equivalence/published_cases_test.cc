@@ -1,0 +1,390 @@
+// Public bug reports on positions, masks and score options, and tiny models of many families, against transformers: the
+// last logits by one pass, through the cache token by token and in chunks, and what each usual mistake would give
+// (tests/goldens/bugs/published.json, written by tools/goldens/published.py).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/file.h"
+#include "equivalence/hashed_model.h"
+#include "infer/decoder.h"
+#include "ops/norm.h"
+#include "support/compare.h"
+#include "support/goldens.h"
+#include "support/tolerances.h"
+
+namespace transept {
+namespace {
+
+const Json& published() {
+  static const Json all = parse_json(read_file(goldens() / "bugs/published.json", 1 << 20), "published.json");
+  return all;
+}
+
+// `base` with `patch` laid over it, group by group.
+Json with(Json base, const Json& patch) {
+  base.merge_patch(patch);
+  return base;
+}
+
+Json llama() {
+  return {{"vocab_size", 32},
+          {"hidden_size", 16},
+          {"max_position_embeddings", 64},
+          {"tie_word_embeddings", false},
+          {"norm", {{"kind", "rmsnorm"}, {"eps", 1e-6}}},
+          {"position", {{"kind", "rope"}, {"theta", 10000}}},
+          {"attention", {{"kind", "gqa"}, {"num_attention_heads", 4}, {"num_key_value_heads", 2}}},
+          {"ffn", {{"kind", "swiglu"}, {"intermediate_size", 24}}},
+          {"num_hidden_layers", 2}};
+}
+
+Json scaled(const Json& scaling) { return {{"position", {{"scaling", scaling}}}}; }
+
+Json yarn() { return {{"kind", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 16}}; }
+
+Json gemma() {
+  return with(llama(), {{"tie_word_embeddings", true},
+                        {"scale_embedding", true},
+                        {"norm", {{"unit_offset", true}}},
+                        {"attention", {{"head_dim", 4}}},
+                        {"ffn", {{"kind", "geglu"}}}});
+}
+
+// Layers of a window of 4 and without one by turns; `sliding` and `full` are the position groups.
+Json gemma_by_turns(const Json& sliding, const Json& full) {
+  Json d = with(gemma(), {{"norm", {{"placement", "sandwich"}}}, {"num_hidden_layers", nullptr}});
+  d["layers"] = {{{"position", sliding}, {"attention", {{"sliding_window", 4}}}}, {{"position", full}}};
+  return d;
+}
+
+Json gemma3(double sliding_theta, double sliding_factor, double full_factor) {
+  const auto group = [](double theta, double factor) {
+    return Json{{"theta", theta}, {"scaling", {{"kind", "linear"}, {"factor", factor}}}};
+  };
+  return with(gemma_by_turns(group(sliding_theta, sliding_factor), group(1e6, full_factor)),
+              {{"attention", {{"qk_norm", "rmsnorm"}}}});
+}
+
+// Biases everywhere, LayerNorm, GELU by tanh.
+Json biased(int64_t hidden, int64_t heads, const Json& position) {
+  return {{"vocab_size", 32},
+          {"hidden_size", hidden},
+          {"max_position_embeddings", 64},
+          {"norm", {{"kind", "layernorm"}, {"eps", 1e-5}}},
+          {"position", position},
+          {"attention", {{"num_attention_heads", heads}, {"qkv_bias", true}, {"output_bias", true}}},
+          {"ffn", {{"kind", "gelu_tanh"}, {"intermediate_size", 4 * hidden}, {"bias", true}}},
+          {"num_hidden_layers", 2}};
+}
+
+Json bloom() { return with(biased(24, 6, {{"kind", "alibi"}}), {{"embedding_norm", true}}); }
+
+Json mpt() {
+  return with(biased(24, 6, {{"kind", "alibi"}}), {{"norm", {{"bias", false}}},
+                                                   {"attention", {{"qkv_bias", false}, {"output_bias", false}}},
+                                                   {"ffn", {{"kind", "gelu"}, {"bias", false}}}});
+}
+
+Json gpt2() { return with(biased(16, 2, {{"kind", "learned"}}), {{"max_position_embeddings", 16}}); }
+
+Json t5() {
+  Json d = {{"vocab_size", 32},
+            {"topology", "encoder_decoder"},
+            {"hidden_size", 16},
+            {"max_position_embeddings", 64},
+            {"logit_scale", 0.25},
+            {"norm", {{"kind", "rmsnorm"}, {"eps", 1e-6}}},
+            {"position", {{"kind", "t5"}, {"num_buckets", 8}, {"max_distance", 16}}},
+            {"attention", {{"num_attention_heads", 4}, {"scale", 1}}},
+            {"ffn", {{"kind", "relu"}, {"intermediate_size", 24}}}};
+  for (const char* stack : {"encoder", "decoder"}) d[stack] = {{"num_hidden_layers", 2}};
+  return d;
+}
+
+Json bert() {
+  return with(biased(16, 4, {{"kind", "learned"}}), {{"topology", "encoder"},
+                                                     {"type_vocab_size", 2},
+                                                     {"embedding_norm", true},
+                                                     {"head_transform", true},
+                                                     {"head_bias", true},
+                                                     {"norm", {{"eps", 1e-12}, {"placement", "post"}}},
+                                                     {"ffn", {{"kind", "gelu"}, {"intermediate_size", 24}}}});
+}
+
+Json bart() {
+  Json d = with(biased(16, 4, {{"kind", "learned"}}), {{"topology", "encoder_decoder"},
+                                                       {"embedding_norm", true},
+                                                       {"norm", {{"placement", "post"}}},
+                                                       {"ffn", {{"kind", "gelu"}, {"intermediate_size", 24}}},
+                                                       {"num_hidden_layers", nullptr}});
+  for (const char* stack : {"encoder", "decoder"}) d[stack] = {{"num_hidden_layers", 2}};
+  return d;
+}
+
+struct Published {
+  std::string name;  // in published.json
+  Json right;
+  std::vector<std::pair<std::string, Json>> wrong;  // the mistake's name there
+};
+
+std::ostream& operator<<(std::ostream& out, const Published& c) { return out << c.name; }
+
+std::vector<Published> published_specs() {
+  const Json dynamic =
+      with(llama(), with({{"max_position_embeddings", 8}}, scaled({{"kind", "dynamic"}, {"factor", 2}})));
+  Json factor_1 = yarn();
+  factor_1["attention_factor"] = 1;
+  const Json window = with(llama(), {{"attention", {{"sliding_window", 4}}}});
+  const Json plain = {{"theta", 10000}};
+  const Json caps =
+      with(gemma_by_turns(plain, plain), {{"final_logit_softcap", 2}, {"attention", {{"logit_softcap", 1}}}});
+  const Json no_cap = {{"attention", {{"logit_softcap", 0}}}}, no_final_cap = {{"final_logit_softcap", 0}};
+  const Json wide = with(gemma(), {{"hidden_size", 40}});
+  return {
+      {"control", llama(), {}},
+      {"yarn", with(llama(), scaled(yarn())), {{"no scaling", llama()}}},
+      {"yarn_attention_factor", with(llama(), scaled(factor_1)), {{"computed factor", with(llama(), scaled(yarn()))}}},
+      {"gemma3_two_tables",
+       gemma3(1e4, 1, 8),
+       {{"no factor", gemma3(1e4, 1, 1)}, {"factor on both", gemma3(1e4, 8, 8)}, {"one theta", gemma3(1e6, 1, 8)}}},
+      {"dynamic_within", dynamic, {}},
+      {"dynamic_beyond", dynamic, {{"no scaling", llama()}}},
+      {"head_dim", with(llama(), {{"attention", {{"head_dim", 6}, {"qk_norm", "rmsnorm"}}}}), {}},
+      {"window",
+       window,
+       {{"five keys", with(window, {{"attention", {{"sliding_window", 5}}}})},
+        {"no window", with(window, {{"attention", {{"sliding_window", 0}}}})}}},
+      {"gemma2_caps",
+       caps,
+       {{"no caps", with(caps, with(no_cap, no_final_cap))},
+        {"no final cap", with(caps, no_final_cap)},
+        {"no score cap", with(caps, no_cap)}}},
+      {"gemma", wide, {{"exact gelu", with(wide, {{"ffn", {{"kind", "geglu_erf"}}}})}}},
+      {"bloom", bloom(), {}},
+      {"mpt", mpt(), {}},
+      {"t5", t5(), {}},
+      {"t5_gated",
+       with(t5(), {{"logit_scale", 1},  // and tied all the same, as this version of transformers does
+                   {"position", {{"num_buckets", 32}, {"max_distance", 128}}},
+                   {"ffn", {{"kind", "geglu"}}}}),
+       {}},
+      {"gpt2", gpt2(), {}},
+      {"bert", bert(), {}},
+      {"bart", bart(), {}},
+      {"olmo2",
+       with(llama(), {{"norm", {{"eps", 1e-5}, {"placement", "post_sublayer"}}},
+                      {"attention", {{"qk_norm", "rmsnorm"}, {"qk_norm_scope", "all_heads"}}}}),
+       {}},
+      {"cohere",
+       with(llama(), {{"tie_word_embeddings", true},
+                      {"logit_scale", 0.0625},
+                      {"norm", {{"kind", "layernorm"}, {"eps", 1e-5}, {"bias", false}}},
+                      {"block", {{"form", "parallel"}}},
+                      {"position", {{"theta", 500000}, {"pairing", "interleaved"}}},
+                      {"attention", {{"qk_norm", "layernorm"}, {"qk_norm_scope", "each_head"}}}}),
+       {}},
+      {"gpt_neox",
+       with(biased(32, 2, {{"kind", "rope"}, {"partial_rotary_factor", 0.25}}),
+            {{"tie_word_embeddings", false},
+             {"block", {{"form", "parallel_two_norms"}}},
+             {"ffn", {{"kind", "gelu"}, {"intermediate_size", 24}}}}),
+       {}},
+      {"gptj",
+       with(biased(16, 2, {{"kind", "rope"}, {"partial_rotary_factor", 0.5}, {"pairing", "interleaved"}}),
+            {{"tie_word_embeddings", false},
+             {"head_bias", true},
+             {"block", {{"form", "parallel"}}},
+             {"attention", {{"qkv_bias", false}, {"output_bias", false}}}}),
+       {}},
+  };
+}
+
+// The logits [vocab] that the case looks at, of one pass: the first position's of an encoder, else the last one's.
+std::vector<float> one_pass(const Model& model, ThreadPool& pool, const std::vector<int32_t>& tokens,
+                            const std::vector<int32_t>& source) {
+  const size_t vocab = static_cast<size_t>(model.spec().vocab_size);
+  std::vector<float> all(tokens.size() * vocab);
+  forward_logits(model, pool, tokens, all, source);
+  const auto at =
+      all.begin() + static_cast<std::ptrdiff_t>(model.spec().topology == Topology::kEncoder ? 0 : all.size() - vocab);
+  return {at, at + static_cast<std::ptrdiff_t>(vocab)};
+}
+
+class PublishedCases : public ::testing::TestWithParam<Published> {
+ protected:
+  void SetUp() override {
+    case_ = published().at(GetParam().name);
+    tokens_ = case_["tokens"].get<std::vector<int32_t>>();
+    // What follows "tokens" is read by the decoder where there is one.
+    const auto decoder = case_["decoder_tokens"].get<std::vector<int32_t>>();
+    if (!decoder.empty()) source_ = std::exchange(tokens_, decoder);
+  }
+  std::unique_ptr<Model> model(const Json& document) const {
+    return hashed_model(spec_from_json(document, "case"), case_["family"].get<std::string>());
+  }
+
+  ThreadPool pool_{2};
+  Json case_;
+  std::vector<int32_t> tokens_, source_;
+};
+
+TEST_P(PublishedCases, EqualTransformersOnEveryPath) {
+  const auto right = model(GetParam().right);
+  const auto expected = case_["logits"].get<std::vector<double>>();
+  const std::vector<float> whole = one_pass(*right, pool_, tokens_, source_);
+  EXPECT_TRUE(close(whole, expected, tolerance::kLogits));
+  if (right->spec().topology == Topology::kEncoder) return;
+  for (const size_t chunk : {size_t{1}, size_t{3}, tokens_.size()}) {
+    Decoder decoder(*right, pool_, static_cast<int64_t>(tokens_.size()), static_cast<int64_t>(source_.size()));
+    if (!source_.empty()) decoder.read_source(source_);
+    std::span<const float> last;
+    for (size_t at = 0; at < tokens_.size(); at += chunk)
+      last = decoder.feed(std::span(tokens_).subspan(at, std::min(chunk, tokens_.size() - at)));
+    EXPECT_TRUE(close(last, std::span<const float>(whole), tolerance::kKernel)) << "in chunks of " << chunk;
+  }
+}
+
+// Each mistake, written as a spec, gives what transformers gives for it, and not the right value.
+TEST_P(PublishedCases, MistakesAreTold) {
+  const auto expected = case_["logits"].get<std::vector<double>>();
+  std::set<std::string> written;
+  for (const auto& [mistake, document] : GetParam().wrong) {
+    const std::vector<float> got = one_pass(*model(document), pool_, tokens_, source_);
+    EXPECT_TRUE(close(got, case_["wrong"][mistake].get<std::vector<double>>(), tolerance::kLogits)) << mistake;
+    EXPECT_FALSE(close(got, expected, tolerance::kLogits)) << mistake;
+    written.insert(mistake);
+  }
+  for (const auto& [mistake, logits] : case_["wrong"].items())
+    EXPECT_TRUE(written.count(mistake)) << mistake << " has no spec here";
+}
+
+INSTANTIATE_TEST_SUITE_P(Reports, PublishedCases, ::testing::ValuesIn(published_specs()),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(PublishedCases, EveryCaseHasASpec) {
+  std::set<std::string> names;
+  for (const Published& c : published_specs()) names.insert(c.name);
+  for (const auto& [name, fields] : published().items()) EXPECT_TRUE(names.count(name)) << name;
+  EXPECT_EQ(names.size(), published().size());
+}
+
+TEST(HashedModel, StartsAsPublished) {
+  const HashedTensor head("lm_head.weight", 0), norm("model.norm.weight", 1);
+  const float values[] = {head[0], head[1], head[2], head[3], norm[0], norm[1]};
+  const double right[] = {-0.48052067, -0.19058097, 0.12684517, -0.15240469, 0.87377926, 0.92644746};
+  EXPECT_TRUE(close(std::span<const float>(values), std::span<const double>(right), tolerance::kFloat));
+}
+
+// Dynamic NTK looks at one length: the context of the cache, without one the sequence's own. A long sequence leaves
+// nothing behind for a short one, and keys that are cached turn as in one pass over the whole (huggingface/transformers
+// #25104, where token by token differs: 0.42695 as the first logit).
+TEST(DynamicNtk, ThreeRequestsOfOneProcess) {
+  ThreadPool pool(2);
+  const std::vector<Published> specs = published_specs();
+  const auto dynamic =
+      std::find_if(specs.begin(), specs.end(), [](const auto& c) { return c.name == "dynamic_beyond"; });
+  const auto model = hashed_model(spec_from_json(dynamic->right, "case"), "llama");
+  const auto logits = [](const char* name) { return published().at(name)["logits"].get<std::vector<double>>(); };
+  const auto tokens = [](const char* name) { return published().at(name)["tokens"].get<std::vector<int32_t>>(); };
+  std::vector<std::vector<float>> answers;
+  for (const char* name : {"dynamic_within", "dynamic_beyond", "dynamic_within"}) {
+    answers.push_back(one_pass(*model, pool, tokens(name), {}));
+    EXPECT_TRUE(close(answers.back(), logits(name), tolerance::kLogits)) << name;
+  }
+  EXPECT_EQ(answers[0], answers[2]) << "to the bit";
+  EXPECT_TRUE(
+      close(answers[0],
+            one_pass(*hashed_model(spec_from_json(llama(), "plain"), "llama"), pool, tokens("dynamic_within"), {}),
+            tolerance::kKernel))
+      << "within the trained length nothing is stretched";
+
+  // One decoder for all three: its context decides, so the short sequence is stretched as the long one is.
+  Decoder decoder(*model, pool, 12);
+  const auto fed = [&](const char* name) {
+    decoder.reset();
+    std::span<const float> last;
+    for (const int32_t token : tokens(name)) last = decoder.feed({&token, 1});
+    return std::vector<float>(last.begin(), last.end());
+  };
+  const std::vector<float> first = fed("dynamic_within"), beyond = fed("dynamic_beyond");
+  EXPECT_TRUE(close(beyond, answers[1], tolerance::kKernel));
+  EXPECT_EQ(first, fed("dynamic_within"));
+  EXPECT_FALSE(close(first, answers[0], tolerance::kLogits));
+}
+
+// Query r of a window of 4 sees min(r + 1, 4) keys: with the values told apart, that many move its result.
+TEST(SlidingWindow, CountsTheQueryItself) {
+  ThreadPool pool(2);
+  Json document = with(llama(), {{"attention", {{"sliding_window", 4}}}, {"num_hidden_layers", 1}});
+  const auto model = hashed_model(spec_from_json(document, "case"), "mistral");
+  const auto tokens = published().at("window")["tokens"].get<std::vector<int32_t>>();
+  const std::vector<float> right = one_pass(*model, pool, tokens, {});
+  for (size_t changed = 0; changed < tokens.size(); ++changed) {
+    std::vector<int32_t> other = tokens;
+    other[changed] = 2;
+    EXPECT_EQ(one_pass(*model, pool, other, {}) == right, changed + 4 < tokens.size()) << changed;
+  }
+  // 0 is no window.
+  document["attention"]["sliding_window"] = 0;
+  const std::vector<float> unbounded =
+      one_pass(*hashed_model(spec_from_json(document, "case"), "mistral"), pool, tokens, {});
+  document["attention"].erase("sliding_window");
+  EXPECT_EQ(unbounded, one_pass(*hashed_model(spec_from_json(document, "case"), "mistral"), pool, tokens, {}));
+  document["attention"]["sliding_window"] = -1;
+  EXPECT_THROW(spec_from_json(document, "case"), InputError);
+}
+
+// What a norm of queries and keys is taken over (vllm-project/vllm #16311): each head, or all heads of a token
+// together. The length of the weight is that of what it is taken over.
+TEST(QkNorm, PerHeadAndOverAllHeads) {
+  ThreadPool pool(1);
+  Arena arena;
+  const OpContext op{pool, arena, nullptr};
+  const auto normed = [&](HeadNormScope scope) {
+    const Var x = op.make(1, 8);
+    const float q[] = {3, 4, 0, 0, 0, 0, 0, 10};
+    std::copy(std::begin(q), std::end(q), x.value.data());
+    const HeadNorm norm{.heads = 2, .head_dim = 4, .scope = scope, .weight = {}};
+    normalize_heads_in_place(op, x, {&norm, 1});
+    return std::vector<float>(x.value.data(), x.value.data() + 8);
+  };
+  EXPECT_TRUE(close(normed(HeadNormScope::kHead), std::vector<double>{1.2, 1.6, 0, 0, 0, 0, 0, 2}, tolerance::kKernel));
+  EXPECT_TRUE(close(normed(HeadNormScope::kAllHeads), std::vector<double>{0.75895, 1.01193, 0, 0, 0, 0, 0, 2.52982},
+                    tolerance::kKernel));
+  for (const auto& [scope, length] : {std::pair<const char*, int64_t>{"head", 6}, {"all_heads", 24}}) {
+    const Json d = with(llama(), {{"attention", {{"head_dim", 6}, {"qk_norm", "rmsnorm"}, {"qk_norm_scope", scope}}}});
+    const Parameters parameters(spec_from_json(d, "case"));
+    EXPECT_EQ(parameters.find("layers.0.attention.q_norm.weight")->decl.shape, std::vector<int64_t>{length}) << scope;
+  }
+}
+
+// Activations are float32, so the factor on the embeddings is sqrt(hidden_size) as it is: 6.32456 for 40, not
+// the 6.3125 to which a model that runs in bfloat16 rounds it. There is no such mode here.
+TEST(EmbeddingScale, IsNotRounded) {
+  ThreadPool pool(2);
+  Arena arena;
+  const auto model = hashed_model(spec_from_json(with(gemma(), {{"hidden_size", 40}}), "case"), "gemma");
+  // Attention adds nothing, so what the first sublayer leaves is the embedding.
+  for (float& w : model->parameters().values(*model->parameters().find("layers.0.attention.output.weight"))) w = 0;
+  std::vector<float> embedded;
+  const std::vector<int32_t> tokens{3};
+  const auto observe = [&](std::string_view part, int64_t layer, ConstRows result) {
+    if (part == "attention" && layer == 0) embedded.assign(result.row(0), result.row(0) + 40);
+  };
+  model->hidden(OpContext{pool, arena, nullptr},
+                {.tokens = tokens, .layout = equal_sequences(1, 1), .dropout = {}, .observe = observe});
+  std::vector<double> right, rounded;
+  const HashedTensor table("model.embed_tokens.weight", 0);
+  for (uint32_t i = 0; i < 40; ++i) {
+    right.push_back(std::sqrt(40.0) * static_cast<double>(table[3 * 40 + i]));
+    rounded.push_back(6.3125 * static_cast<double>(table[3 * 40 + i]));
+  }
+  EXPECT_TRUE(close(embedded, right, tolerance::kFloat));
+  EXPECT_FALSE(close(embedded, rounded, tolerance::kFloat));
+}
+
+}  // namespace
+}  // namespace transept

@@ -34,7 +34,7 @@ class Reversal(Prepared):
         cls.runs = []
         for seed in (1, 2):
             cls.runs.append(maker.tmp / f"run{seed}")
-            maker.run_ok("train", spec, "--data", data, "--out", cls.runs[-1], "--steps", 900, "--batch", 64, "--lr", 3e-3, "--warmup", 100,
+            maker.run_ok("train", spec, "--data", data, "--out", cls.runs[-1], "--steps", 1000, "--batch", 64, "--lr", 2e-3, "--warmup", 100,
                          "--seed", seed)
 
     def test_exact_match_on_held_out_strings(self):

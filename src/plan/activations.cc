@@ -71,6 +71,7 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const Token
 
 Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute) {
   const bool before = norm_before(layer), parallel = layer.block.parallel();
+  const bool sandwich = layer.placement == NormPlacement::kSandwich;
   const AttentionWidths a = widths(layer.attention);
   const LayerSaved s = layer_saved(spec, layer, rows);
   const Count none, gradient = rows.own * spec.hidden_size, activation = rows.own * layer.ffn.intermediate_size;
@@ -79,26 +80,30 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   const Count masked = spec.dropout > 0 ? gradient : none;
   const Count standing_attention = s.residual_in + (before ? s.attention_input + statistics_of_one : none) + s.qkv +
                                    s.qk_norm + s.attention_output + s.log_sum_exp;
-  const Count standing_cross = standing_attention + s.cross_attention;
-  // A norm after the sublayer is through, and gave back its input.
-  const Count standing_ffn =
-      standing_cross + s.residual_middle + s.ffn_first + statistics_of_one + (before ? s.ffn_input : s.attention_input);
+  // A norm after the sublayer is through, and gave back its input; those of the sublayers before stand.
+  const Count second_norm = sandwich ? gradient + statistics_of_one : none;
+  const Count standing_cross = standing_attention + s.cross_attention + (layer.cross_attention ? second_norm : none);
+  const Count standing_ffn = standing_cross + second_norm + s.residual_middle + s.ffn_first + statistics_of_one +
+                             (before ? s.ffn_input : s.attention_input);
+  // Where the residual joins after a norm, its gradient waits beside that of the sublayer's output.
+  const Count outside = sandwich || layer.placement == NormPlacement::kPostSublayer ? gradient : none;
 
   // The gradient of ffn_first takes its place. The activation made again is gone when the gradient of the input comes.
-  const Count ffn = standing_ffn + gradient + masked + std::max(activation, gradient);
+  const Count ffn = standing_ffn + gradient + outside + masked + std::max(activation, gradient);
   // Gradients of the residual (and, parallel, of the norm that both read), of attention_output and of qkv.
   const Count attention =
-      standing_attention + gradient + (parallel ? gradient : none) + s.attention_output + s.qkv + s.qk_norm;
+      standing_attention + gradient + (parallel ? gradient : outside) + s.attention_output + s.qkv + s.qk_norm;
   Count peak = std::max(ffn, attention);
   if (layer.cross_attention) {
-    peak = std::max(peak, standing_cross + gradient + rows.own * (2 * a.query) + rows.source * (2 * a.kv) +
+    peak = std::max(peak, standing_cross + gradient + outside + rows.own * (2 * a.query) + rows.source * (2 * a.kv) +
                               rows.source * spec.hidden_size);
   }
-  if (!before || layer.placement == NormPlacement::kSandwich)
-    peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
-  // The forward pass again, up to the layer's output, while the gradient of that waits.
-  if (recompute)
-    peak = std::max(peak, s.total() + gradient + (before ? gradient + activation : std::max(activation, gradient)));
+  if (!before || sandwich) peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
+  // The forward pass up to the layer's output; parallel: with what attention left, to which the second sublayer is
+  // added. When it runs again, the gradient of the output waits.
+  const Count forward = s.total() + (parallel ? gradient : none) +
+                        (before && !sandwich ? gradient + activation : std::max(activation, gradient));
+  peak = std::max(peak, forward + (recompute ? gradient : none));
   return peak;
 }
 

@@ -48,7 +48,8 @@ struct GqaSpec {
   int64_t sliding_window = 0;       // keys a query sees, itself included; 0: all before it
   bool qkv_bias = false;
   bool output_bias = false;
-  QkNorm qk_norm = QkNorm::kNone;  // of queries and keys, before rotation; eps and unit offset are the layer norm's
+  QkNorm qk_norm = QkNorm::kNone;  // of queries and keys, before rotation; eps, and RMSNorm's unit offset, are those of
+                                   // the layer's norm
   QkNormScope qk_norm_scope = QkNormScope::kHead;
   double logit_softcap = 0;  // c: scores become c tanh(score / c) before bias and mask (arXiv:2408.00118); 0: none
   bool sinks = false;        // a learned logit a head that joins the softmax and carries no value
@@ -102,8 +103,9 @@ struct GqaSpec {
  private:
   void declare_rest(int64_t hidden_size, Init unit, ParamList& p) const {
     if (qk_norm != QkNorm::kNone) {
-      p.add("q_norm.weight", {qk_norm_width(num_attention_heads)}, unit);
-      p.add("k_norm.weight", {qk_norm_width(num_key_value_heads)}, unit);
+      const Init init = qk_norm == QkNorm::kRmsnorm ? unit : Init::kOnes;
+      p.add("q_norm.weight", {qk_norm_width(num_attention_heads)}, init);
+      p.add("k_norm.weight", {qk_norm_width(num_key_value_heads)}, init);
     }
     if (sinks) p.add("sinks", {num_attention_heads}, Init::kZeros);
     p.add("output.weight", {hidden_size, query_width()}, Init::kNormalResidual);

@@ -3,15 +3,21 @@
 
 #include <gtest/gtest.h>
 
-#include "support/models.h"
+#include <nlohmann/json.hpp>
+
+#include "spec/arch_spec.h"
 
 namespace transept {
 namespace {
 
 ArchSpec spec_with_window(int64_t window) {
-  ArchSpec spec = spec_cases().front().spec;
-  for (LayerSpec& layer : spec.layers) std::get<GqaSpec>(layer.attention).sliding_window = window;
-  return spec;
+  return spec_from_json({{"vocab_size", 29},
+                         {"hidden_size", 24},
+                         {"max_position_embeddings", 40},
+                         {"attention", {{"num_attention_heads", 4}, {"sliding_window", window}}},
+                         {"ffn", {{"intermediate_size", 20}}},
+                         {"num_hidden_layers", 2}},
+                        "case");
 }
 
 TEST(KvStore, BytesAreThoseOfItsRows) {

@@ -28,7 +28,7 @@ HeadNormScope scope_of(QkNormScope scope) {
 GqaParts::GqaParts(const GqaSpec& spec, const AttentionPlace& place)
     : spec_(spec),
       norm_eps_(static_cast<float>(norm_eps(place.layer_spec.norm))),
-      norm_offset_(static_cast<float>(norm_offset(place.layer_spec.norm))),
+      norm_offset_(spec.qk_norm == QkNorm::kRmsnorm ? static_cast<float>(norm_offset(place.layer_spec.norm)) : 0),
       q_norm_(place.parameters.param(place.prefix + "q_norm.weight")),
       k_norm_(place.parameters.param(place.prefix + "k_norm.weight")),
       sinks_(place.parameters.param(place.prefix + "sinks")),

@@ -6,6 +6,7 @@ usage: tools/check_docs.py [ROOT]
 - A relative link leads to an existing file, and its #anchor to a heading of it.
 - A path in backticks (one that begins with a folder of the tree or with ./) exists; `*` may stand in it. What building and running
   leaves behind (build/, runs/, .cache/) is not looked for.
+- A file that a `diff` block changes exists.
 - A fenced block says what it is. `sh` is run by the tests `docs_commands.*` (tests/e2e/docs_commands.py): on each page in order, in an
   empty folder, with the built program on PATH. `text` is not run: output, and the few commands that a test cannot run; a word of it that begins
   with ./ must exist. Other shell names (bash, console, shell, none at all) are refused: they would escape both.
@@ -18,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-LANGUAGES = {"sh", "text", "json", "cpp", "c", "cmake", "python", "html", "math"}
+LANGUAGES = {"sh", "text", "diff", "json", "cpp", "c", "cmake", "python", "html", "math"}
 TREE = {"src", "tests", "tools", "docs", "cmake", "bench", "web", "python", ".ci"}
 PRODUCTS = ("build", "runs", ".cache")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*(.*)$")
@@ -106,6 +107,11 @@ def page_offences(root: Path, page: Path) -> list[str]:
                 for word in re.findall(r"(?:^|\s)(\./[\w./-]+)", line):
                     if not named_path_exists(root, word):
                         found.append(f"{name}:{block.line + offset}: {word} does not exist")
+        if block.language == "diff":
+            for offset, line in enumerate(block.lines, 1):
+                changed = re.match(r"--- a/(\S+)$", line)
+                if changed and not (root / changed.group(1)).exists():
+                    found.append(f"{name}:{block.line + offset}: {changed.group(1)} does not exist")
     for number, line in prose:
         for target in LINK.findall(line):
             if re.match(r"^[a-z][a-z+.-]*:", target):

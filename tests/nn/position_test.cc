@@ -11,6 +11,7 @@
 #include "ops/rope.h"
 #include "support/compare.h"
 #include "support/models.h"
+#include "support/position_rows.h"
 #include "support/tolerances.h"
 #include "train/evaluate.h"
 
@@ -43,17 +44,9 @@ struct Built {
 };
 
 std::vector<Json> rope_rules() {
-  const std::vector<double> shorts{1, 1, 1.1, 1.2, 1.5, 2, 2, 2}, longs{1, 1.5, 2, 3, 4, 4, 4, 4};
-  return {{{"kind", "none"}},
-          {{"kind", "linear"}, {"factor", 3}},
-          {{"kind", "ntk"}, {"factor", 3}},
-          {{"kind", "dynamic"}, {"factor", 3}},
-          {{"kind", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 32}},
-          {{"kind", "llama3"}, {"factor", 8}, {"original_max_position_embeddings", 64}},
-          {{"kind", "longrope"},
-           {"short_factor", shorts},
-           {"long_factor", longs},
-           {"original_max_position_embeddings", 20}}};
+  std::vector<Json> rules;
+  for (const RopeRule& rule : rope_rule_rows()) rules.push_back(rule.stretched);
+  return rules;
 }
 
 // The score of two rotated vectors is a function of the offset alone (arXiv:2104.09864 equation 16), whatever the rule:
@@ -97,7 +90,7 @@ TEST(Rope, TheSameLengthGivesTheSameTable) {
     const auto again = built.module->rotation(6, kHeadDim, 6);
     EXPECT_EQ(first->cos, again->cos) << rule;
     EXPECT_EQ(first->sin, again->sin) << rule;
-    const bool by_length = rule["kind"] == "dynamic" || rule["kind"] == "longrope";
+    const bool by_length = std::get<RopePosition>(built.spec.position).by_length();
     EXPECT_EQ(first->cos == longer->cos, !by_length) << rule;
     // The length decides, not how far positions have come.
     EXPECT_EQ(built.module->rotation(6, kHeadDim, 60)->cos, longer->cos) << rule;

@@ -15,6 +15,7 @@
 #include "spec/extends.h"
 #include "spec/presets.h"
 #include "spec/schema_check.h"
+#include "support/position_rows.h"
 #include "support/tolerances.h"
 
 namespace transept {
@@ -53,33 +54,13 @@ std::vector<double> list(size_t n, double first) {
 
 // Every kind of position and of rule, with all keys away from their defaults.
 std::vector<Json> every_position() {
-  const Json yarn = {{"kind", "yarn"},  {"factor", 4},           {"original_max_position_embeddings", 64},
-                     {"beta_fast", 16}, {"beta_slow", 2},        {"attention_factor", 1.5},
-                     {"mscale", 0.75},  {"mscale_all_dim", 0.5}, {"truncate", false}};
-  std::vector<Json> all = {{{"kind", "none"}},
-                           {{"kind", "learned"}},
-                           {{"kind", "sinusoidal"}, {"theta", 500}},
-                           {{"kind", "alibi"}, {"max_bias", 4}},
-                           {{"kind", "t5"}, {"num_buckets", 8}, {"max_distance", 16}}};
-  for (const Json& rule :
-       {Json{{"kind", "none"}}, Json{{"kind", "linear"}, {"factor", 2}}, Json{{"kind", "ntk"}, {"factor", 2}},
-        Json{{"kind", "dynamic"}, {"factor", 2}, {"original_max_position_embeddings", 32}}, yarn,
-        Json{{"kind", "llama3"},
-             {"factor", 8},
-             {"low_freq_factor", 2},
-             {"high_freq_factor", 8},
-             {"original_max_position_embeddings", 64}},
-        Json{{"kind", "longrope"},
-             {"short_factor", list(8, 1)},
-             {"long_factor", list(8, 2)},
-             {"original_max_position_embeddings", 64},
-             {"factor", 3},
-             {"attention_factor", 1.25}}}) {
+  std::vector<Json> all = position_rows();
+  for (const RopeRule& rule : rope_rule_rows()) {
     all.push_back({{"kind", "rope"},
                    {"theta", 500},
                    {"partial_rotary_factor", 0.5},
                    {"pairing", "interleaved"},
-                   {"scaling", rule}});
+                   {"scaling", rule.stretched}});
   }
   return all;
 }
@@ -295,46 +276,33 @@ void expect_near(const RopeAngles& got, const std::vector<double>& inv_freq, dou
   EXPECT_NEAR(got.amplitude, amplitude, bound * amplitude);
 }
 
-// A rule of each kind whose keys say that nothing is stretched.
-TEST(RopeScaling, FactorOneIsNone) {
-  const auto check = [&]<class Rule>(Rule rule) {
-    auto set = [&]<class T>(std::string_view key, T& member, auto, std::string_view) {
-      if constexpr (std::is_same_v<T, std::vector<double>>) {
-        member.assign(static_cast<size_t>(kQuery.rotated / 2), 1);
-      } else if constexpr (!std::is_same_v<T, bool>) {
-        if (key == "factor") member = 1;
-        if (key == "original_max_position_embeddings") member = 32;
-      }
-    };
-    rule.fields(set);
+// The rule of a row, as a document gives it to a head of 16 elements.
+RopeAngles angles_of(const Json& scaling, int64_t length) {
+  Json d = scaled(scaling);
+  d["position"]["theta"] = kQuery.theta;
+  d["position"]["partial_rotary_factor"] = 0.5;
+  return std::get<RopePosition>(spec_from_json(d, "t").position)
+      .angles(2 * kQuery.rotated, length, kQuery.max_position_embeddings);
+}
+
+TEST(RopeScaling, NeutralIsNone) {
+  for (const RopeRule& rule : rope_rule_rows()) {
+    SCOPED_TRACE(rule.neutral);
     for (const int64_t length : {int64_t{1}, int64_t{32}, int64_t{33}, int64_t{1000}}) {
-      RopeQuery query = kQuery;
-      query.length = length;
-      SCOPED_TRACE(std::string(Rule::kName));
       // Dynamic NTK with factor 1 still follows the length: (1 * L / L' - 0).
-      if (std::is_same_v<Rule, DynamicScaling> && length > 32) continue;
-      expect_near(rule.angles(query), plain_inv_freq(query.theta, query.rotated), 1, tolerance::kDouble);
+      if (rule.neutral["kind"] == "dynamic" && length > 32) continue;
+      expect_near(angles_of(rule.neutral, length), plain_inv_freq(kQuery.theta, kQuery.rotated), 1, tolerance::kDouble);
     }
-  };
-  [&]<class... K>(Kinds<K...>) { (check(K{}), ...); }(RopeScalingKinds{});
+  }
 }
 
 // And one that stretches does something: an identity would pass the test above.
-TEST(RopeScaling, FactorFourIsNotNone) {
-  const auto check = [&]<class Rule>(Rule rule) {
-    auto set = [&]<class T>(std::string_view key, T& member, auto, std::string_view) {
-      if constexpr (std::is_same_v<T, std::vector<double>>) {
-        member.assign(static_cast<size_t>(kQuery.rotated / 2), 4);
-      } else if constexpr (!std::is_same_v<T, bool>) {
-        if (key == "factor") member = 4;
-        if (key == "original_max_position_embeddings") member = 32;
-      }
-    };
-    rule.fields(set);
-    const double plain = plain_inv_freq(kQuery.theta, kQuery.rotated).back();
-    EXPECT_EQ(rule.angles(kQuery).inv_freq.back() < 0.3 * plain, Rule::kName != "none") << Rule::kName;
-  };
-  [&]<class... K>(Kinds<K...>) { (check(K{}), ...); }(RopeScalingKinds{});
+TEST(RopeScaling, StretchedIsNotNone) {
+  const double plain = plain_inv_freq(kQuery.theta, kQuery.rotated).back();
+  for (const RopeRule& rule : rope_rule_rows()) {
+    EXPECT_EQ(angles_of(rule.stretched, kQuery.length).inv_freq.back() < plain / 3, rule.stretched["kind"] != "none")
+        << rule.stretched;
+  }
 }
 
 TEST(RopeScaling, NtkBase) {

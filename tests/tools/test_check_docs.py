@@ -45,6 +45,10 @@ class Pages(unittest.TestCase):
     def test_commands_named_in_text_blocks_exist(self):
         self.assertEqual(self.offences("```text\n$ ./gone --now\n```\n"), ["README.md:2: ./gone does not exist"])
 
+    def test_files_that_a_diff_changes_exist(self):
+        self.assertEqual(self.offences("```diff\n--- a/src/a.h\n+++ b/src/a.h\n--- a/src/b.h\n+++ b/src/b.h\n```\n"),
+                         ["README.md:4: src/b.h does not exist"])
+
     def test_the_index_links_every_page(self):
         (self.root / "docs/README.md").write_text("[a](a.md)\n")
         (self.root / "docs/a.md").write_text("a\n")

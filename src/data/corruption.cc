@@ -134,6 +134,7 @@ std::vector<int32_t> infill(std::span<const int32_t> text, const Vocabulary& voc
   int64_t inserted = 0, saved = 0;
   struct Span {
     int64_t place, tokens;  // in front of which of the kept tokens, and how many are replaced
+    size_t drawn;           // as which one: the order at one place
   };
   std::vector<Span> spans;
   while (left > 0) {
@@ -141,14 +142,15 @@ std::vector<int32_t> infill(std::span<const int32_t> text, const Vocabulary& voc
     if (tokens == 0) {
       ++inserted;
     } else {
-      spans.push_back({0, tokens});
+      spans.push_back({0, tokens, spans.size()});
       saved += tokens - 1;
       left -= tokens;
     }
   }
-  for (inserted = std::min(inserted, saved); inserted > 0; --inserted) spans.push_back({0, 0});
+  for (inserted = std::min(inserted, saved); inserted > 0; --inserted) spans.push_back({0, 0, spans.size()});
   for (Span& s : spans) s.place = static_cast<int64_t>(draws.below(static_cast<uint64_t>(kept) + 1));
-  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.place < b.place; });
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return std::pair(a.place, a.drawn) < std::pair(b.place, b.drawn); });
   std::vector<int32_t> out;
   int64_t done = 0;  // kept tokens written
   size_t at = 0;

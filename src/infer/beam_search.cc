@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/problem.h"
@@ -22,6 +24,7 @@ struct Live {
 
 struct Candidate {
   size_t parent;
+  std::ptrdiff_t rank;  // among its parent's, 0 the likeliest
   int32_t token;
   double log_probability;  // of the whole hypothesis
 };
@@ -49,7 +52,7 @@ void add_candidates(std::span<const float> logits, int64_t count, size_t parent,
   for (auto at = order.begin(); at != kept; ++at) {
     const double z = static_cast<double>(logits[static_cast<size_t>(*at)]);
     if (std::isinf(z)) break;  // a token of probability zero, as those after it
-    out.push_back({parent, *at, log_probability + (z - top - std::log(total))});
+    out.push_back({parent, at - order.begin(), *at, log_probability + (z - top - std::log(total))});
   }
 }
 
@@ -120,8 +123,10 @@ BeamGeneration beam_search(Decoder& decoder, const Tokenizer& tokenizer, std::st
     std::vector<Candidate> candidates;
     for (size_t b = 0; b < live.size(); ++b)
       add_candidates(logits.subspan(b * vocab, known), beam.beams, b, live[b].log_probability, order, candidates);
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.log_probability > b.log_probability; });
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
+      return std::tie(a.parent, a.rank) < std::tie(b.parent, b.rank);
+    });
     candidates.resize(std::min(candidates.size(), static_cast<size_t>(beam.beams)));
     ++length;
     std::vector<Live> next;

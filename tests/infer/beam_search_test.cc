@@ -167,7 +167,7 @@ TEST_P(BeamSearch, IsThePlainSearch) {
               all.back().second.push_back(token);
             }
           }
-          std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+          std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
           all.resize(std::min(all.size(), beams));
           live.clear();
           for (auto& h : all) {
@@ -176,8 +176,7 @@ TEST_P(BeamSearch, IsThePlainSearch) {
             (over ? finished : live).push_back(std::move(h));
           }
         }
-        std::stable_sort(finished.begin(), finished.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::sort(finished.begin(), finished.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
         const BeamGeneration got = search(*m, {.max_tokens = longest, .sampling = {}},
                                           {.beams = static_cast<int64_t>(beams), .length_penalty = 1});
         ASSERT_EQ(got.beams.size(), beams);

@@ -80,6 +80,24 @@ TEST_P(Decoders, PiecesGiveWhatAWholePassGives) {
   }
 }
 
+// More tokens than a decoder runs at a time.
+TEST_P(Decoders, LongInputsAreOneSequence) {
+  constexpr int64_t kLong = 600;
+  const auto m = random_model(spec_of(GetParam(), {{"max_position_embeddings", kLong}}), false);
+  const auto ids = random_ids(kLong, kVocab, 1);
+  const auto whole = logits(*m, ids), whole_hidden = hidden(*m, ids);
+  std::vector<float> got(whole.size()), got_hidden(whole_hidden.size());
+  Decoder d(*m, pool_, kLong, 10);
+  begin(d);
+  d.feed_all(ids, got);
+  EXPECT_TRUE(close(got, whole, tolerance::kKernel));
+  begin(d);
+  d.feed_hidden(ids, got_hidden);
+  EXPECT_TRUE(close(got_hidden, whole_hidden, tolerance::kKernel));
+  begin(d);
+  EXPECT_TRUE(close(d.feed(ids), std::span<const float>(whole).last(kVocab), tolerance::kKernel));
+}
+
 // Branches that split, die and change places give the logits of their own sequences.
 TEST_P(Decoders, BranchesGiveWhatTheirOwnSequencesGive) {
   const auto m = random_model(spec_of(GetParam()), false);

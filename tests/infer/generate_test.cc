@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "infer/beam_search.h"
 #include "support/models.h"
 
 namespace transept {
@@ -86,6 +87,21 @@ TEST_F(Generate, CharactersAreNeverCut) {
   const Generation g = run("\xE2\x82\xAC!", "!", {.max_tokens = 4, .sampling = {}, .stop = {}});
   EXPECT_EQ(g.text, "\xE2\x82\xAC!");
   EXPECT_EQ(pieces_, (std::vector<std::string>{"\xE2\x82\xAC", "!"}));
+}
+
+// A character that never becomes whole is shown as U+FFFD at the end, and that may complete a stop string.
+TEST_F(Generate, AStopStringMayBeCompletedByTheEnd) {
+  const GenerateOptions options{
+      .max_tokens = 2, .sampling = {.temperature = 0}, .stop = {"\xEF\xBF\xBD"}, .ignore_eos = false};
+  const auto model = parrot("\xE2\x82\xAC!");
+  Decoder decoder(*model, pool_, 64);
+  for (const Generation& g :
+       {generate(decoder, *tokenizer_, "!", options),
+        beam_search(decoder, *tokenizer_, "!", options, {.beams = 1, .length_penalty = 1}).best}) {
+    EXPECT_EQ(g.text, "");
+    EXPECT_EQ(g.tokens.size(), 2u);
+    EXPECT_EQ(g.finish_reason, "stop");
+  }
 }
 
 TEST_F(Generate, TheContextBounds) {

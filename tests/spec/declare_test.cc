@@ -198,5 +198,28 @@ TEST(Declare, TotalsOfPresets) {
   EXPECT_EQ(std::size(known), preset_names().size()) << "a preset without a known total";
 }
 
+// A LayerNorm of queries and keys multiplies by its weights as they are, whatever the layer's own norm does.
+TEST(Declare, QkNormsBeginAtTheIdentity) {
+  for (const bool unit_offset : {false, true}) {
+    for (const char* kind : {"rmsnorm", "layernorm"}) {
+      const ArchSpec spec = spec_from_json({{"vocab_size", 8},
+                                            {"hidden_size", 8},
+                                            {"max_position_embeddings", 8},
+                                            {"norm", {{"unit_offset", unit_offset}}},
+                                            {"attention", {{"num_attention_heads", 2}, {"qk_norm", kind}}},
+                                            {"ffn", {{"intermediate_size", 8}}},
+                                            {"num_hidden_layers", 1}},
+                                           "t");
+      int found = 0;
+      for (const ParamDecl& p : spec.declare().decls()) {
+        if (!p.name.ends_with("q_norm.weight") && !p.name.ends_with("k_norm.weight")) continue;
+        ++found;
+        EXPECT_EQ(p.init, unit_offset && std::string(kind) == "rmsnorm" ? Init::kZeros : Init::kOnes) << p.name;
+      }
+      EXPECT_EQ(found, 2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace transept

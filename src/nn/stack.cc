@@ -33,8 +33,7 @@ std::string layer_prefix(const std::string& prefix, size_t layer) {
 
 Stack::Stack(const ArchSpec& spec, const StackSpec& stack, const Parameters& parameters, const std::string& prefix,
              uint32_t first_site)
-    : spec_(stack),
-      embedding_scale_(static_cast<float>(spec.embedding_scale())),
+    : embedding_scale_(static_cast<float>(spec.embedding_scale())),
       first_site_(first_site),
       embedding_(parameters.param("embedding.weight")),
       token_type_(parameters.param("token_type.weight")),

@@ -39,7 +39,6 @@ class Stack {
  private:
   Var embed_tokens(const OpContext& op, const StackCall& call, std::span<const int64_t> positions, int64_t end) const;
 
-  const StackSpec& spec_;
   float embedding_scale_;
   uint32_t first_site_, sites_ = 1;  // the first is the embedding's
   Param embedding_, token_type_;

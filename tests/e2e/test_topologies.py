@@ -51,7 +51,7 @@ class Topologies(Case):
 
 class Learns(Topologies):
     def test_encoder_learns_masked_tokens(self):
-        """In 400 steps: 0.62 of the unigram entropy on the play, less on synthetic text. Frequencies alone stay above 1."""
+        """In 400 steps: 0.54 of the unigram entropy on the play, 0.43 on synthetic text. Frequencies alone stay above 1; the bound is 0.75."""
         spec = self.model(topology="encoder", pooling="cls", initializer_range=0.02)
         entropy = self.unigram_entropy()
         summary = self.trained(spec, "--steps", 400, "--batch", 32, "--context", 64, "--lr", 0.003)
@@ -63,12 +63,13 @@ class Learns(Topologies):
         self.assertLess(again["loss"], 0.75 * entropy)
 
     def test_twins(self):
-        """The same model, data, steps and seeds but for one thing.
+        """The same model, data, steps and seeds but for one thing. Seeds differ by up to 0.03 nats.
 
-        A window of 32 in two layers still sees 63 tokens back, and at this size nothing is learnt from further away: not worse than the twin by more
-        than the noise of seeds. That it may be better is no accident: there is less to learn to ignore.
-        Post-norm learns more slowly at first and needs warm-up (arXiv:2002.04745), so after few steps it has learnt less: of what the twin has learnt
-        beyond frequencies, at least 0.75, and without the warm-up's end it would be nothing."""
+        A window of 32 in two layers still sees 63 tokens back, and so small a model learns nothing from further away: it is not worse than its twin
+        by more than 0.1 nats, three times the noise. (It is better by 0.05: there is less to learn to leave out.)
+        Post-norm learns more slowly at first, which warm-up makes good in time (arXiv:2002.04745): of what its twin has learnt beyond frequencies,
+        it has learnt at least 0.8. On the play it is 0.05 nats behind, 0.96; synthetic text is learnt almost by heart by then, and it has 0.88.
+        """
         entropy = self.unigram_entropy()
         losses = {}
         for name, changes in {"full": {}, "window": {"attention": {"num_attention_heads": 4, "sliding_window": 32}},
@@ -80,7 +81,7 @@ class Learns(Topologies):
         mean = {name: sum(values) / len(values) for name, values in losses.items()}
         self.assertLess(mean["full"], 0.75 * entropy)
         self.assertLess(mean["window"], mean["full"] + 0.1)
-        self.assertGreater(entropy - mean["post"], 0.75 * (entropy - mean["full"]))
+        self.assertGreater(entropy - mean["post"], 0.8 * (entropy - mean["full"]))
         # They are other models, not the same one under other names.
         self.assertEqual(len({losses[name][0] for name in losses}), 3)
 

@@ -1,10 +1,12 @@
 // The cache: rings hold the last records in order, and take exactly the bytes that their layers need.
 #include "infer/kv_store.h"
+#include "base/rng.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/rng.h"
 #include "spec/arch_spec.h"
 
 namespace transept {

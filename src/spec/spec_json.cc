@@ -494,7 +494,7 @@ class SpecReader {
       const std::string key(rule.key);
       Group& group = groups_[key];
       group.path = key;
-      group.merged = group.own = whole.contains(key) ? bounded_group(whole[key], key) : Json::object();
+      group.merged = whole.contains(key) ? bounded_group(whole[key], key) : Json::object();
     }
     // Keys that every layer overrides are never used, and wrong all the same.
     for_each_group([&]<class G>(G) { read_group<G>(groups_[std::string(G::kKey)].source(), false, findings_); });
@@ -731,7 +731,7 @@ class SpecReader {
 
   // A group as it stands so far, and the objects that it was laid together from.
   struct Group {
-    Json merged, own;
+    Json merged;
     std::string path;
     std::vector<std::pair<Json, std::string>> over;
 

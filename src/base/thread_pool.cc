@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/stop_request.h"
 
 namespace transept {
 namespace {
@@ -76,6 +77,7 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique<State>()) {
   TRANSEPT_CHECK(threads >= 1);
+  const SignalsBlocked blocked;
   for (int w = 1; w < threads; ++w) state_->helpers.emplace_back([s = state_.get(), w] { s->helper(w); });
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/file.h"
 #include "base/problem.h"
+#include "base/stop_request.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "infer/beam_search.h"
@@ -18,9 +18,7 @@
 namespace transept {
 namespace {
 
-std::atomic<bool> interrupted{false};
-void interrupt(int) { interrupted.store(true, std::memory_order_relaxed); }
-bool go_on() { return !interrupted.load(std::memory_order_relaxed); }
+bool go_on() { return !stop_requested().load(std::memory_order_relaxed); }
 
 constexpr uint64_t kLongestPromptFile = uint64_t{1} << 28;
 
@@ -140,7 +138,7 @@ void register_generate(Registry& registry) {
     wanted += std::min(options.max_tokens, longest);
     ThreadPool pool = globals.pool();
     Decoder decoder(*loaded.model, pool, std::min(longest, wanted), source, o->beam.beams);
-    std::signal(SIGINT, interrupt);
+    catch_stop_signals();
     for (const PromptText& p : prompts) {
       const bool as_json = globals.json || !o->prompts.empty();
       // A source is answered, not continued.

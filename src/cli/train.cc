@@ -1,15 +1,14 @@
 // transept train: a spec and text to a trained model.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/problem.h"
+#include "base/stop_request.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
@@ -27,12 +26,6 @@
 namespace transept {
 namespace fs = std::filesystem;
 namespace {
-
-std::atomic<bool> stop_requested{false};
-void request_stop(int signal) {
-  stop_requested.store(true, std::memory_order_relaxed);
-  std::signal(signal, SIG_DFL);  // a second one ends the process at once
-}
 
 struct Options {
   std::string spec, out, tokenizer, init, sample_prompt;
@@ -333,8 +326,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
                     o.minutes));
   }
 
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
+  catch_stop_signals();
   LoopHooks hooks;
   hooks.io.save = [&](const Model& m, const fs::path& folder) {
     save_model(m, folder);
@@ -347,7 +339,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
                : sample_example(m, pool, *tokenizer, vocabulary, corpus.val(), o.config);
   };
   hooks.note = say;
-  hooks.stop = &stop_requested;
+  hooks.stop = &stop_requested();
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
   const LoopResult r =
       run_training(model, pool, corpus, vocabulary, o.config, o.out, run_record, resume, flops_per_token, hooks);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -24,6 +25,28 @@ TEST(ThreadPool, EveryIndexOnceWithAWorkerInRange) {
       EXPECT_EQ(std::accumulate(by_worker.begin(), by_worker.end(), int64_t{0}), count);
     }
   }
+}
+
+// Whoever calls the pool takes the signals, its helpers take none; the caller's own mask is as it was.
+TEST(ThreadPool, OnlyTheCallerTakesSignals) {
+  ThreadPool pool(4);
+  std::vector<int> blocked(4, -1);
+  for (int round = 0; round < 1000; ++round) {
+    pool.run(4, [&](int64_t, int worker) {
+      sigset_t mask;
+      ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &mask), 0);
+      blocked[static_cast<size_t>(worker)] = sigismember(&mask, SIGINT) + 2 * sigismember(&mask, SIGTERM) +
+                                             4 * sigismember(&mask, SIGALRM) + 8 * sigismember(&mask, SIGSEGV);
+    });
+  }
+  EXPECT_EQ(blocked[0], 0);
+  int helpers = 0;
+  for (size_t worker = 1; worker < blocked.size(); ++worker) {
+    if (blocked[worker] < 0) continue;
+    ++helpers;
+    EXPECT_EQ(blocked[worker], 1 + 2 + 4) << "worker " << worker;
+  }
+  EXPECT_GT(helpers, 0);
 }
 
 // Short jobs one after another, with plain memory handed from each to the next: a missing fence shows under the thread

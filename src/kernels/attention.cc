@@ -113,6 +113,26 @@ void transpose_out(const float* HWY_RESTRICT t, int64_t ld, const float* factors
   }
 }
 
+// Elements [j, c] of a tile with c < from + j * group or c >= to + j * group become `value`.
+void mask_rows(float* HWY_RESTRICT s, int64_t ld, int64_t keys, int64_t columns, int64_t from, int64_t to,
+               int64_t group, float value) {
+  const D16 d;
+  const hn::RebindToSigned<D16> di;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto values = hn::Set(d, value);
+  const auto iota = hn::Iota(di, 0);
+  const auto bound = [&](int64_t c) { return hn::Set(di, static_cast<int32_t>(std::clamp<int64_t>(c, 0, columns))); };
+  for (int64_t j = 0; j < keys; ++j) {
+    const auto first = bound(from + j * group), last = hn::Sub(bound(to + j * group), hn::Set(di, 1));
+    for (int64_t c = 0; c < columns; c += lanes) {
+      const auto at = hn::Add(iota, hn::Set(di, static_cast<int32_t>(c)));
+      const auto hidden = hn::Or(hn::Lt(at, first), hn::Lt(last, at));
+      float* const x = s + j * ld + c;
+      hn::StoreU(hn::IfThenElse(hn::RebindMask(d, hidden), values, hn::LoadU(d, x)), d, x);
+    }
+  }
+}
+
 // Scores of a tile as the options make them: cap > 0: s holds the arguments of tanh; bias: key j of column c at
 // bias[c - j * group].
 template <bool kCap, bool kBias>
@@ -329,6 +349,7 @@ namespace transept {
 namespace {
 HWY_EXPORT(transpose_in);
 HWY_EXPORT(transpose_out);
+HWY_EXPORT(mask_rows);
 HWY_EXPORT(adjust_scores);
 HWY_EXPORT(softmax_step);
 HWY_EXPORT(softmax_row_step);
@@ -348,15 +369,33 @@ HWY_EXPORT(row_dots);
 //     128     256    32          173  185       199  200        139  146
 //     192     192    48          174  183       202  203        152  163
 //     256     256    64          177  172       192  196        148  145
-constexpr int64_t kColumns = 128;    // of a block of queries
-constexpr int64_t kKeys = 128;       // of a block that every column sees
-constexpr int64_t kBorderKeys = 32;  // of a block that some columns see only in part
+//
+// A short window has few keys that 128 columns all see: nearly all is border. There, 48 columns (a width of the
+// library's AVX-512 kernel: products of 48 columns and 288 keys run as fast as 128 x 128, with 32 and 64 they do not)
+// take all they see as one block, and the forward pass copies the keys of a run of such blocks. Window of 256 and 512
+// at 2,048 tokens, the time of a visible score over that of a full causal row, 8 heads of 64 and of 128, forward:
+//   128 columns, borders of 32   +40 +16 %   +31 +12 %
+//   48 columns                   +49 +20 %   +41 +15 %
+//   48 columns, keys copied      +34 +15 %   +24  +7 %      (runs of 384)
+//   48 columns, keys copied      +32 +13 %   +23  +7 %      (runs of 768)
+struct Tiling {
+  int64_t run;          // columns of one worker's work
+  int64_t columns;      // of a block of queries
+  int64_t keys;         // of a block that every column sees
+  int64_t border_keys;  // of a block that some columns see only in part; 0: not told apart, both in one block
+  // Floats between rows of a tile: 128 would map a column of it to few cache sets.
+  constexpr int64_t leading() const { return columns + 16; }
+};
+constexpr int64_t kShortWindow = 1024;
+constexpr Tiling kLongTiling{128, 128, 128, 32}, kShortTiling{768, 48, 384, 0};
+constexpr int64_t kMostColumns = std::max(kLongTiling.columns, kShortTiling.columns);
+Tiling tiling_of(const AttentionShape& shape) {
+  return 0 < shape.window && shape.window <= kShortWindow ? kShortTiling : kLongTiling;
+}
 // Up to this many columns, a row of scores for each is faster than padded tiles. 512 keys of 3 KV heads of 64, us for
 // 1, 16, 24, 32 columns: 10, 37, 52, 67 against 48, 47, 65, 65.
 constexpr int64_t kFewColumns = 24;
 constexpr int64_t kFewKeys = 512;
-// Floats between rows of a tile: a power of two would map a column of it to few cache sets.
-constexpr int64_t kLeading = kColumns + 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -368,31 +407,44 @@ float query_factor(const AttentionShape& shape) {
   return shape.softcap > 0 ? shape.scale / shape.softcap : shape.scale;
 }
 
+void prefetch_row(const float* row, int64_t width) {
+  for (int64_t d = 0; d < width; d += 16) hwy::Prefetch(row + d);
+}
+
 // A query at position i sees keys at positions in [i - before, i + after].
 struct Sight {
   int64_t before, after;
   explicit Sight(const AttentionShape& shape) {
-    constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
+    constexpr int64_t kFar = int64_t{1} << 40;  // times a group of heads it is still a number of columns
     before = shape.window > 0 ? std::min(shape.window - 1, kFar) : kFar;
     after = shape.causal ? 0 : before;
   }
 };
 
-// The cut of one sequence's columns into blocks depends on its size alone.
+// Whether keys are copied for the blocks that share them.
+bool packs(const AttentionShape& shape) { return tiling_of(shape).run > tiling_of(shape).columns; }
+
+// A cut of one sequence's columns into runs, and of a run into blocks, depends on its size alone.
 struct Blocks {
   int64_t columns, size, count;
-  Blocks(const AttentionShape& shape, int64_t rows) : columns(rows * group_of(shape)) {
-    count = ceil_div(columns, kColumns);
-    size = count > 0 ? round_up(ceil_div(columns, count), 16) : 16;
+  Blocks(int64_t columns_, int64_t most, int64_t unit) : columns(columns_) {
+    count = ceil_div(columns, most);
+    size = count > 0 ? round_up(ceil_div(columns, count), unit) : unit;
     count = ceil_div(columns, size);
   }
 };
+Blocks runs_of(const AttentionShape& shape, int64_t rows) {
+  const Tiling t = tiling_of(shape);
+  return Blocks(rows * group_of(shape), t.run, packs(shape) ? t.columns : 16);
+}
 
 // Columns [first, first + count) of KV head `kv_head` of a sequence.
 struct QueryBlock {
   const AttentionShape* shape;
   const AttentionSequence* sequence;
   int64_t kv_head, first, count;
+  std::span<const KvChunk> keys;  // the sequence's, or a copy of those that the queries see
+  int64_t head_offset;            // of the KV head in a row of them
 
   int64_t group() const { return group_of(*shape); }
   int64_t padded() const { return round_up(count, 16); }
@@ -403,10 +455,21 @@ struct QueryBlock {
     const int64_t rows = std::clamp<int64_t>(position - sequence->first_position, 0, sequence->rows);
     return std::clamp<int64_t>(rows * group() - first, 0, count);
   }
+  // Up to `most` columns from `at` on.
+  QueryBlock part(int64_t at, int64_t most) const {
+    QueryBlock p = *this;
+    p.first += at;
+    p.count = std::min(most, count - at);
+    return p;
+  }
   // The place of each column's head in rows of heads at `stride`.
   template <class T>
   void addresses(T* base, int64_t stride, T** to) const {
     for (int64_t c = 0; c < count; ++c) to[c] = base + row(c) * stride + head(c) * shape->head_dim;
+  }
+  void prefetch(const float* base, int64_t stride) const {
+    for (int64_t c = 0; c < count; ++c)
+      prefetch_row(base + row(c) * stride + head(c) * shape->head_dim, shape->head_dim);
   }
 };
 
@@ -415,7 +478,9 @@ struct KeyBlock {
   const float *k, *v;
   int64_t stride, row, keys, position;
   int64_t begin, end;
-  bool border;  // some column sees only a part of the keys
+  int64_t all_begin, all_end;  // keys, counted from the first, that all columns of the queries see: 0 <= begin <= end
+
+  bool border() const { return all_end - all_begin < keys; }  // some column sees only a part of the keys
 };
 
 // Cuts the keys that a block of queries sees into blocks: long ones where every query sees every key, short ones at the
@@ -425,7 +490,7 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
   const AttentionSequence& s = *queries.sequence;
   const Sight sight(*queries.shape);
   const int64_t first = s.first_position + queries.row(0), last = s.first_position + queries.row(queries.count - 1);
-  for (const KvChunk& chunk : s.keys) {
+  for (const KvChunk& chunk : queries.keys) {
     const int64_t chunk_end = chunk.first_position + chunk.rows;
     const int64_t begin = std::max(chunk.first_position, first - sight.before),
                   end = std::min(chunk_end, last + sight.after + 1);
@@ -437,14 +502,22 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
         rest < longest_border && all_end < end)
       all_end -= rest;
     for (int64_t k = begin; k < end;) {
-      const bool border = k < all_begin || k >= all_end;
-      const int64_t stop = !border ? all_end : k < all_begin && all_begin < all_end ? all_begin : end;
-      const int64_t keys = ceil_div(stop - k, ceil_div(stop - k, border ? longest_border : longest));
+      const bool outside = k < all_begin || k >= all_end;
+      int64_t stop = end, most = longest;
+      if (longest_border > 0) {
+        if (!outside) stop = all_end;
+        if (outside && k < all_begin && all_begin < all_end) stop = all_begin;
+        if (outside) most = longest_border;
+      }
+      const int64_t keys = ceil_div(stop - k, ceil_div(stop - k, most));
+      const int64_t seen_begin = std::clamp<int64_t>(all_begin - k, 0, keys),
+                    seen_end = std::clamp<int64_t>(all_end - k, seen_begin, keys);
       const int64_t from = queries.column_at(k - sight.after) / 16 * 16,
                     to = round_up(queries.column_at(k + keys + sight.before), 16);
-      const int64_t row = k - chunk.first_position,
-                    offset = row * chunk.stride + queries.kv_head * queries.shape->head_dim;
-      if (from < to) body(KeyBlock{chunk.k + offset, chunk.v + offset, chunk.stride, row, keys, k, from, to, border});
+      const int64_t row = k - chunk.first_position, offset = row * chunk.stride + queries.head_offset;
+      if (from < to) {
+        body(KeyBlock{chunk.k + offset, chunk.v + offset, chunk.stride, row, keys, k, from, to, seen_begin, seen_end});
+      }
       k += keys;
     }
   }
@@ -453,14 +526,17 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
 // Elements of hidden pairs become `value`. s: the block's tile, column 0 being block.begin.
 void mask_tile(const QueryBlock& queries, const KeyBlock& block, float value, float* s, int64_t ld) {
   const Sight sight(*queries.shape);
-  const int64_t columns = block.end - block.begin;
-  for (int64_t j = 0; j < block.keys; ++j) {
-    float* row = s + j * ld;
-    const int64_t position = block.position + j;
-    const int64_t from = queries.column_at(position - sight.after), to = queries.column_at(position + sight.before + 1);
-    std::fill(row, row + std::clamp<int64_t>(from - block.begin, 0, columns), value);
-    std::fill(row + std::clamp<int64_t>(to - block.begin, 0, columns), row + columns, value);
-  }
+  const int64_t group = queries.group(), columns = block.end - block.begin;
+  // Key j is seen from column (position + j - after - first_position) * group on, in columns of the whole sequence.
+  const int64_t origin = queries.first + block.begin;
+  const auto mask = [&](int64_t begin, int64_t end) {
+    const int64_t at = block.position + begin - queries.sequence->first_position;
+    HWY_DYNAMIC_DISPATCH(mask_rows)
+    (s + begin * ld, ld, end - begin, columns, (at - sight.after) * group - origin,
+     (at + sight.before + 1) * group - origin, group, value);
+  };
+  mask(0, block.all_begin);
+  mask(block.all_end, block.keys);
 }
 
 // Where a KV head's table has the bias of the block's first key and first column.
@@ -472,7 +548,10 @@ int64_t bias_origin(const QueryBlock& queries, const KeyBlock& b) {
 int64_t bias_table_size(const AttentionShape& shape) { return shape.bias_distances * group_of(shape); }
 
 // Floats of the longest part of a table that a block reads.
-int64_t bias_segment_size(const AttentionShape& shape) { return shape.bias ? kKeys * group_of(shape) + kColumns : 0; }
+int64_t bias_segment_size(const AttentionShape& shape) {
+  const Tiling t = tiling_of(shape);
+  return shape.bias ? t.keys * group_of(shape) + t.columns : 0;
+}
 
 // The bias of a block's first key and first column, with those of all pairs of the block around it. Padding and hidden
 // pairs may lie outside the table: then the part that is read is copied to `segment`, with zeros for them.
@@ -489,9 +568,8 @@ const float* bias_of(const QueryBlock& queries, const KeyBlock& b, float* segmen
   return segment + origin - low;
 }
 
-void zero_padding(float* t, int64_t rows, const QueryBlock& queries) {
-  for (int64_t d = 0; d < rows; ++d)
-    std::fill(t + d * kLeading + queries.count, t + d * kLeading + queries.padded(), 0.f);
+void zero_padding(float* t, int64_t ld, int64_t rows, const QueryBlock& queries) {
+  for (int64_t d = 0; d < rows; ++d) std::fill(t + d * ld + queries.count, t + d * ld + queries.padded(), 0.f);
 }
 
 // Before any key: nothing, or the sink. A sink of -inf is as good as the lowest float.
@@ -518,40 +596,38 @@ void finish_rows(const QueryBlock& queries, const float* maxima, float* sums) {
 
 void forward_block(const QueryBlock& queries, float* workspace) {
   const AttentionSequence& sequence = *queries.sequence;
-  const int64_t width = queries.shape->head_dim, padded = queries.padded();
-  float* const q_t = workspace;               // [width, columns]
-  float* const o_t = q_t + width * kLeading;  // [width, columns]
-  float* const s = o_t + width * kLeading;    // [keys, columns]
-  float* const maxima = s + kKeys * kLeading;
-  float* const sums = maxima + kLeading;
-  float* const segment = sums + kLeading;  // bias_segment_size
+  const Tiling tiling = tiling_of(*queries.shape);
+  const int64_t width = queries.shape->head_dim, padded = queries.padded(), ld = tiling.leading();
+  float* const q_t = workspace;         // [width, columns]
+  float* const o_t = q_t + width * ld;  // [width, columns]
+  float* const s = o_t + width * ld;    // [keys, columns]
+  float* const maxima = s + tiling.keys * ld;
+  float* const sums = maxima + ld;
+  float* const segment = sums + ld;  // bias_segment_size
 
-  std::array<const float*, kColumns> q_rows;
+  std::array<const float*, kMostColumns> q_rows;
   queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
-  HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, query_factor(*queries.shape), q_t, kLeading);
-  zero_padding(q_t, width, queries);
-  for (int64_t d = 0; d < width; ++d) std::fill_n(o_t + d * kLeading, padded, 0.f);
+  HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, query_factor(*queries.shape), q_t, ld);
+  zero_padding(q_t, ld, width, queries);
+  for (int64_t d = 0; d < width; ++d) std::fill_n(o_t + d * ld, padded, 0.f);
   start_rows(queries, maxima, sums);
   std::fill(maxima + queries.count, maxima + padded, 0.f);
   std::fill(sums + queries.count, sums + padded, 0.f);
 
-  for_key_blocks(queries, kKeys, kBorderKeys, [&](const KeyBlock& b) {
+  for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
     const int64_t columns = b.end - b.begin;
-    gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
-              kLeading);
+    gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, ld, 0, s, ld);
     HWY_DYNAMIC_DISPATCH(adjust_scores)
-    (s, kLeading, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
-    if (b.border) mask_tile(queries, b, -kInfinity, s, kLeading);
-    HWY_DYNAMIC_DISPATCH(softmax_step)(s, kLeading, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin,
-                                       width);
-    gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.v, b.stride, s, kLeading, 1, o_t + b.begin,
-              kLeading);
+    (s, ld, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
+    if (b.border()) mask_tile(queries, b, -kInfinity, s, ld);
+    HWY_DYNAMIC_DISPATCH(softmax_step)(s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, width);
+    gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.v, b.stride, s, ld, 1, o_t + b.begin, ld);
   });
 
   finish_rows(queries, maxima, sums);
-  std::array<float*, kColumns> out_rows;
+  std::array<float*, kMostColumns> out_rows;
   queries.addresses(sequence.out, sequence.out_stride, out_rows.data());
-  HWY_DYNAMIC_DISPATCH(transpose_out)(o_t, kLeading, sums, queries.count, width, out_rows.data());
+  HWY_DYNAMIC_DISPATCH(transpose_out)(o_t, ld, sums, queries.count, width, out_rows.data());
 }
 
 // Few columns (decoding): a row of scores a query, and products that are matrix by vector, or nearly.
@@ -603,25 +679,84 @@ void forward_few(const QueryBlock& queries, float* workspace) {
   }
 }
 
+int64_t block_workspace(const AttentionShape& shape) {
+  const Tiling t = tiling_of(shape);
+  return (2 * shape.head_dim + t.keys + 2) * t.leading() + bias_segment_size(shape);
+}
+
+// Rows of the keys that a run of queries sees.
+int64_t packed_rows(const AttentionShape& shape) {
+  if (!packs(shape)) return 0;
+  return (shape.causal ? 1 : 2) * shape.window + ceil_div(tiling_of(shape).run, group_of(shape)) + 1;
+}
+
+// Copies `rows` rows of one head, from the chunk's row `first` on, to [rows, width] at k and at v.
+KvChunk packed(const KvChunk& chunk, int64_t first, int64_t rows, int64_t head_offset, int64_t width, float* k,
+               float* v) {
+  constexpr int64_t kAhead = 16;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t from = (first + r) * chunk.stride + head_offset;
+    if (r + kAhead < rows) {
+      prefetch_row(chunk.k + from + kAhead * chunk.stride, width);
+      prefetch_row(chunk.v + from + kAhead * chunk.stride, width);
+    }
+    std::copy_n(chunk.k + from, width, k + r * width);
+    std::copy_n(chunk.v + from, width, v + r * width);
+  }
+  return {k, v, width, rows, chunk.first_position + first};
+}
+
+// Blocks of a short window read the same keys again and again: from a copy, since rows that are a power of two apart
+// throw each other out of the cache. Rows of a block's queries are fetched while the block before is at work.
+void forward_run(QueryBlock run, float* workspace) {
+  const AttentionShape& shape = *run.shape;
+  const AttentionSequence& s = *run.sequence;
+  const Tiling tiling = tiling_of(shape);
+  const int64_t width = shape.head_dim;
+  KvChunk copy;
+  if (packs(shape) && s.keys.size() == 1) {
+    const KvChunk& chunk = s.keys[0];
+    const Sight sight(shape);
+    const int64_t origin = s.first_position - chunk.first_position;
+    const int64_t begin = std::clamp<int64_t>(origin + run.row(0) - sight.before, 0, chunk.rows),
+                  end = std::clamp<int64_t>(origin + run.row(run.count - 1) + sight.after + 1, begin, chunk.rows);
+    float* const k = workspace + block_workspace(shape);
+    copy = packed(chunk, begin, end - begin, run.head_offset, width, k, k + (end - begin) * width);
+    run.keys = {&copy, 1};
+    run.head_offset = 0;
+  }
+  const Blocks blocks(run.count, tiling.columns, 16);
+  for (int64_t at = 0; at < run.count; at += blocks.size) {
+    const QueryBlock block = run.part(at, blocks.size), next = run.part(at + block.count, blocks.size);
+    next.prefetch(s.q, s.q_stride);
+    block.prefetch(s.out, s.out_stride);
+    forward_block(block, workspace);
+  }
+}
+
 // Where bias and cap both are, the bias wants dS before the cap's derivative and the products want it after.
-int64_t slopes_size(const AttentionShape& shape) { return shape.bias && shape.softcap > 0 ? kKeys * kLeading : 0; }
+int64_t slopes_size(const AttentionShape& shape) {
+  const Tiling t = tiling_of(shape);
+  return shape.bias && shape.softcap > 0 ? t.keys * t.leading() : 0;
+}
 
 // All columns of one KV head of one sequence, so that dK, dV and the gradient of the bias have one writer.
 void backward_unit(const AttentionShape& shape, const AttentionGradient& gradient, int64_t kv_head, float* workspace) {
   const AttentionSequence& sequence = gradient.forward;
   const KvChunk& chunk = sequence.keys[0];
-  const int64_t width = shape.head_dim, group = group_of(shape);
-  float* const q_t = workspace;                 // [width, columns], scaled
-  float* const do_t = q_t + width * kLeading;   // [width, columns]
-  float* const dq_t = do_t + width * kLeading;  // [width, columns], without the scale
-  float* const q = dq_t + width * kLeading;     // [columns, width]
-  float* const d_out = q + kColumns * width;    // [columns, width]
-  float* const s = d_out + kColumns * width;    // [keys, columns]
-  float* const dp = s + kKeys * kLeading + 16;  // [keys, columns], with zeros on all sides for add_diagonals
-  float* const lse = dp + kKeys * kLeading;
-  float* const delta = lse + kLeading;
-  float* const scales = delta + kLeading;
-  float* const segment = scales + kLeading;                       // bias_segment_size
+  const Tiling tiling = tiling_of(shape);
+  const int64_t width = shape.head_dim, group = group_of(shape), ld = tiling.leading();
+  float* const q_t = workspace;                     // [width, columns], scaled
+  float* const do_t = q_t + width * ld;             // [width, columns]
+  float* const dq_t = do_t + width * ld;            // [width, columns], without the scale
+  float* const q = dq_t + width * ld;               // [columns, width]
+  float* const d_out = q + tiling.columns * width;  // [columns, width]
+  float* const s = d_out + tiling.columns * width;  // [keys, columns]
+  float* const dp = s + tiling.keys * ld + 16;      // [keys, columns], with zeros on all sides for add_diagonals
+  float* const lse = dp + tiling.keys * ld;
+  float* const delta = lse + ld;
+  float* const scales = delta + ld;
+  float* const segment = scales + ld;                             // bias_segment_size
   float* const slopes_tile = segment + bias_segment_size(shape);  // [keys, columns], slopes_size
   float* const dk = slopes_tile + slopes_size(shape);             // [rows, width], without the scale
   float* const dv = dk + chunk.rows * width;                      // [rows, width]
@@ -629,27 +764,28 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
   float* const slopes = d_bias && shape.softcap > 0 ? slopes_tile : nullptr;
   if (d_bias) {
     std::fill_n(d_bias, bias_table_size(shape), 0.f);
-    std::fill_n(dp - 16, 16 + kKeys * kLeading, 0.f);
+    std::fill_n(dp - 16, 16 + tiling.keys * ld, 0.f);
   }
   if (gradient.d_sinks) std::fill_n(gradient.d_sinks + kv_head * group, group, 0.f);
   std::fill_n(dk, 2 * chunk.rows * width, 0.f);
-  std::fill_n(scales, kColumns, shape.scale);
+  std::fill_n(scales, tiling.columns, shape.scale);
 
-  const Blocks blocks(shape, sequence.rows);
-  for (int64_t first = 0; first < blocks.columns; first += blocks.size) {
-    const QueryBlock queries{&shape, &sequence, kv_head, first, std::min(blocks.size, blocks.columns - first)};
+  const QueryBlock all{&shape, &sequence, kv_head, 0, sequence.rows * group, sequence.keys, kv_head * width};
+  const Blocks blocks(all.count, tiling.columns, 16);
+  for (int64_t at = 0; at < all.count; at += blocks.size) {
+    const QueryBlock queries = all.part(at, blocks.size);
     const int64_t count = queries.count, padded = queries.padded();
-    std::array<const float*, kColumns> q_rows, out_rows, do_rows;
-    std::array<float*, kColumns> dq_rows;
+    std::array<const float*, kMostColumns> q_rows, out_rows, do_rows;
+    std::array<float*, kMostColumns> dq_rows;
     queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
     queries.addresses<const float>(sequence.out, sequence.out_stride, out_rows.data());
     queries.addresses(gradient.d_out, sequence.out_stride, do_rows.data());
     queries.addresses(gradient.dq, sequence.q_stride, dq_rows.data());
-    HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, query_factor(shape), q_t, kLeading);
-    HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, width, 1, do_t, kLeading);
+    HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, query_factor(shape), q_t, ld);
+    HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, width, 1, do_t, ld);
     HWY_DYNAMIC_DISPATCH(row_dots)(out_rows.data(), do_rows.data(), count, width, delta);
-    zero_padding(q_t, width, queries);
-    zero_padding(do_t, width, queries);
+    zero_padding(q_t, ld, width, queries);
+    zero_padding(do_t, ld, width, queries);
     for (int64_t c = 0; c < count; ++c) {
       std::copy_n(q_rows[c], width, q + c * width);
       std::copy_n(do_rows[c], width, d_out + c * width);
@@ -664,36 +800,35 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
     std::fill(d_out + count * width, d_out + padded * width, 0.f);
     std::fill(lse + count, lse + padded, kInfinity);
     std::fill(delta + count, delta + padded, 0.f);
-    for (int64_t d = 0; d < width; ++d) std::fill_n(dq_t + d * kLeading, padded, 0.f);
+    for (int64_t d = 0; d < width; ++d) std::fill_n(dq_t + d * ld, padded, 0.f);
 
-    for_key_blocks(queries, kKeys, kBorderKeys, [&](const KeyBlock& b) {
+    for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
       const int64_t columns = b.end - b.begin;
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, kLeading, 0, s,
-                kLeading);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.v, b.stride, do_t + b.begin, kLeading, 0,
-                dp, kLeading);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, ld, 0, s, ld);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.v, b.stride, do_t + b.begin, ld, 0, dp,
+                ld);
       HWY_DYNAMIC_DISPATCH(gradient_step)
-      (s, dp, kLeading, b.keys, columns, lse + b.begin, delta + b.begin, shape.softcap, bias_of(queries, b, segment),
-       group, slopes);
-      if (b.border) {
-        mask_tile(queries, b, 0, s, kLeading);
-        mask_tile(queries, b, 0, dp, kLeading);
+      (s, dp, ld, b.keys, columns, lse + b.begin, delta + b.begin, shape.softcap, bias_of(queries, b, segment), group,
+       slopes);
+      if (b.border()) {
+        mask_tile(queries, b, 0, s, ld);
+        mask_tile(queries, b, 0, dp, ld);
       }
       if (d_bias) {
-        for (int64_t j = 0; j < b.keys; ++j) std::fill_n(dp + j * kLeading + columns, 16, 0.f);
+        for (int64_t j = 0; j < b.keys; ++j) std::fill_n(dp + j * ld + columns, 16, 0.f);
         const int64_t origin = bias_origin(queries, b);
         HWY_DYNAMIC_DISPATCH(add_diagonals)
-        (dp, kLeading, b.keys, columns, group, d_bias + origin, -origin, bias_table_size(shape) - origin);
+        (dp, ld, b.keys, columns, group, d_bias + origin, -origin, bias_table_size(shape) - origin);
       }
-      if (slopes) HWY_DYNAMIC_DISPATCH(multiply_tile)(dp, slopes, kLeading, b.keys, columns);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, s, kLeading, d_out + b.begin * width, width,
-                1, dv + b.row * width, width);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, kLeading, q + b.begin * width, width, 1,
+      if (slopes) HWY_DYNAMIC_DISPATCH(multiply_tile)(dp, slopes, ld, b.keys, columns);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, s, ld, d_out + b.begin * width, width, 1,
+                dv + b.row * width, width);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, ld, q + b.begin * width, width, 1,
                 dk + b.row * width, width);
-      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, kLeading, 1,
-                dq_t + b.begin, kLeading);
+      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, ld, 1, dq_t + b.begin,
+                ld);
     });
-    HWY_DYNAMIC_DISPATCH(transpose_out)(dq_t, kLeading, scales, count, width, dq_rows.data());
+    HWY_DYNAMIC_DISPATCH(transpose_out)(dq_t, ld, scales, count, width, dq_rows.data());
   }
   for (int64_t r = 0; r < chunk.rows; ++r) {
     float* const dk_row = gradient.dk + r * chunk.stride + kv_head * width;
@@ -709,16 +844,18 @@ void check_shape(const AttentionShape& shape) {
 
 }  // namespace
 
-static_assert(kFewColumns * kFewKeys <= kKeys * kLeading && kFewColumns <= kLeading,
-              "forward_few fits in the workspace of tiles");
-static_assert(kLeading - kColumns >= 16, "add_diagonals finds zeros beside a tile");
+constexpr bool fits_few(const Tiling& t) {
+  return kFewColumns * kFewKeys <= t.keys * t.leading() && kFewColumns <= t.leading();
+}
+static_assert(fits_few(kLongTiling) && fits_few(kShortTiling), "forward_few fits in the workspace of tiles");
 
 int64_t attention_forward_workspace(const AttentionShape& shape) {
-  return (2 * shape.head_dim + kKeys + 2) * kLeading + bias_segment_size(shape);
+  return block_workspace(shape) + 2 * packed_rows(shape) * shape.head_dim;
 }
 
 int64_t attention_backward_workspace(const AttentionShape& shape, int64_t most_keys) {
-  return (3 * kLeading + 2 * kColumns + 2 * most_keys) * shape.head_dim + (2 * kKeys + 3) * kLeading + 16 +
+  const Tiling t = tiling_of(shape);
+  return (3 * t.leading() + 2 * t.columns + 2 * most_keys) * shape.head_dim + (2 * t.keys + 3) * t.leading() + 16 +
          bias_segment_size(shape) + slopes_size(shape);
 }
 
@@ -727,19 +864,20 @@ void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<
   check_shape(shape);
   const int64_t per_worker = attention_forward_workspace(shape);
   int64_t units = 0;
-  for (const AttentionSequence& s : batch) units += shape.kv_heads * Blocks(shape, s.rows).count;
+  for (const AttentionSequence& s : batch) units += shape.kv_heads * runs_of(shape, s.rows).count;
   pool.run(units, [&](int64_t unit, int worker) {
     const AttentionSequence* s = batch.data();
-    for (int64_t n; unit >= (n = shape.kv_heads * Blocks(shape, s->rows).count); ++s) unit -= n;
-    const Blocks blocks(shape, s->rows);
-    // Late blocks see the most keys: first, so that no worker is left with a long one at the end.
-    const int64_t first = (blocks.count - 1 - unit / shape.kv_heads) * blocks.size;
-    const QueryBlock queries{&shape, s, unit % shape.kv_heads, first, std::min(blocks.size, blocks.columns - first)};
+    for (int64_t n; unit >= (n = shape.kv_heads * runs_of(shape, s->rows).count); ++s) unit -= n;
+    const Blocks runs = runs_of(shape, s->rows);
+    // Late runs see the most keys: first, so that no worker is left with a long one at the end.
+    const int64_t first = (runs.count - 1 - unit / shape.kv_heads) * runs.size, kv_head = unit % shape.kv_heads;
+    const QueryBlock run{
+        &shape, s, kv_head, first, std::min(runs.size, runs.columns - first), s->keys, kv_head * shape.head_dim};
     float* const scratch = workspace + worker * per_worker;
-    if (queries.count <= kFewColumns) {
-      forward_few(queries, scratch);
+    if (run.count <= kFewColumns) {
+      forward_few(run, scratch);
     } else {
-      forward_block(queries, scratch);
+      forward_run(run, scratch);
     }
   });
 }

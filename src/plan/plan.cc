@@ -108,10 +108,11 @@ void add_groups(const std::vector<Plan::LayerGroup>& layers, std::vector<Plan::L
 void count_parameters(const ArchSpec& spec, Plan& plan) {
   Plan::Parameters& p = plan.parameters;
   std::vector<Plan::LayerGroup> layers(spec.layers.size()), encoder_layers(spec.encoder.layers.size());
-  Count matrices;  // that multiply a token
+  Count matrices, idle;  // that multiply a token; that it does not touch
   for (const ParamDecl& decl : spec.declare().decls()) {
-    const int64_t n = elements(decl);
+    const int64_t n = elements(decl), active = n / decl.experts * decl.active_experts;
     p.total = (Count(p.total) + n).value();
+    idle += n - active;
     Plan::LayerGroup outside;
     Plan::LayerGroup& layer =
         decl.layer < 0 ? outside : (decl.encoder ? encoder_layers : layers)[static_cast<size_t>(decl.layer)];
@@ -147,9 +148,9 @@ void count_parameters(const ArchSpec& spec, Plan& plan) {
     }
     const bool looked_up = decl.part == Part::kPosition || (decl.part == Part::kEmbedding && !spec.tie_word_embeddings);
     // The pooler reads one vector a sequence.
-    if (decl.shape.size() == 2 && !looked_up && decl.part != Part::kPooler) matrices += n;
+    if (decl.shape.size() == 2 && !looked_up && decl.part != Part::kPooler) matrices += active;
   }
-  p.active = p.total;
+  p.active = p.total - idle.value();
   p.active_without_input_embedding = spec.tie_word_embeddings ? p.active : p.active - p.embedding;
   plan.flops.linear_forward_per_token = (Count(2) * matrices).value();
 

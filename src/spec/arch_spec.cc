@@ -25,7 +25,14 @@ void declare_layer(const LayerSpec& layer, const std::string& prefix, int64_t in
       std::visit([&](const auto& kind) { kind.declare_cross(width, norm_unit(layer.norm), p); }, layer.attention);
     });
   }
-  sublayer("ffn", Part::kFfn, [&] { layer.ffn.declare(width, p); }, layer.block.form != BlockForm::kParallel);
+  const auto declare_ffn = [&] {
+    if (layer.moe) {
+      layer.moe.declare(layer.ffn, width, p);
+    } else {
+      layer.ffn.declare(width, p);
+    }
+  };
+  sublayer("ffn", Part::kFfn, declare_ffn, layer.block.form != BlockForm::kParallel);
 }
 
 // The stack's own parameters; `prefix` is "" or "encoder.".

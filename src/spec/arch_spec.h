@@ -13,6 +13,7 @@
 #include "spec/attention.h"
 #include "spec/block.h"
 #include "spec/ffn.h"
+#include "spec/moe.h"
 #include "spec/norm.h"
 #include "spec/params.h"
 #include "spec/position.h"
@@ -44,6 +45,7 @@ struct LayerSpec {
   PositionSpec position = RopePosition{};  // what acts inside attention
   AttentionSpec attention = GqaSpec{};
   FfnSpec ffn;
+  MoeSpec moe;  // with experts: in place of ffn, whose form they have
   // From the topology.
   bool causal = true;
   bool cross_attention = false;  // between attention and ffn, with the heads of `attention`, no window and no positions

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "spec/fields.h"
@@ -55,12 +56,12 @@ struct FfnSpec {
   // Width of the first projection: gate and up side by side when gated (rows: all of the gate, then all of up).
   int64_t in_width() const { return form().gated ? 2 * intermediate_size : intermediate_size; }
 
-  void declare(int64_t hidden_size, ParamList& p) const {
-    const std::string in = form().gated ? "gate_up" : "up";
+  void declare(int64_t hidden_size, ParamList& p, const std::string& prefix = "") const {
+    const std::string in = prefix + (form().gated ? "gate_up" : "up");
     p.add(in + ".weight", {in_width(), hidden_size}, Init::kNormal);
     if (bias) p.add(in + ".bias", {in_width()}, Init::kZeros);
-    p.add("down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual);
-    if (bias) p.add("down.bias", {hidden_size}, Init::kZeros);
+    p.add(prefix + "down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual);
+    if (bias) p.add(prefix + "down.bias", {hidden_size}, Init::kZeros);
   }
 };
 

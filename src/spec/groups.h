@@ -1,5 +1,5 @@
-// The groups of a spec document: "norm", "block", "position", "attention", "ffn". A group is a kind with that kind's
-// keys, and keys that belong to the group whatever its kind. `visit_group` walks all keys but "kind", which each
+// The groups of a spec document: "norm", "block", "position", "attention", "ffn", "moe". A group is a kind with that
+// kind's keys, and keys that belong to the group whatever its kind. `visit_group` walks all keys but "kind", which each
 // reader, writer or schema treats by itself.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "spec/attention.h"
 #include "spec/block.h"
 #include "spec/ffn.h"
+#include "spec/moe.h"
 #include "spec/norm.h"
 #include "spec/position.h"
 
@@ -63,6 +64,15 @@ struct FfnGroup {
   }
 };
 
+struct MoeGroup {
+  static constexpr std::string_view kKey = "moe";
+  MoeSpec spec;
+  template <class V>
+  void common(V& v) {
+    spec.fields(v);
+  }
+};
+
 // A variant of kinds inside a group ("scaling" of rope), as a group of its own.
 template <class Any>
 struct NestedGroup;
@@ -91,6 +101,7 @@ void for_each_group(F&& f) {
   f(PositionGroup{});
   f(AttentionGroup{});
   f(FfnGroup{});
+  f(MoeGroup{});
 }
 
 // f(group) with each kind in turn, default-constructed.

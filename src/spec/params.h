@@ -28,13 +28,16 @@ struct ParamDecl {
   Part part = Part::kAttention;
   int64_t layer = -1;                               // -1: outside the layers
   bool encoder = false;                             // of an encoder-decoder's encoder
+  int64_t experts = 1;                              // that share it evenly,
+  int64_t active_experts = 1;                       // and those of them that one token passes
   bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
 };
 
 class ParamList {
  public:
   void add(std::string name, std::vector<int64_t> shape, Init init) {
-    decls_.push_back({prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_});
+    decls_.push_back(
+        {prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_, experts_, active_experts_});
   }
   // The scope of the declarations that follow.
   void scope(std::string prefix, Part part, int64_t layer = -1) {
@@ -43,6 +46,11 @@ class ParamList {
     layer_ = layer;
   }
   void set_encoder(bool encoder) { encoder_ = encoder; }  // whose stack the declarations that follow belong to
+  // How many experts the declarations that follow belong to.
+  void set_experts(int64_t experts, int64_t active) {
+    experts_ = experts;
+    active_experts_ = active;
+  }
   const std::vector<ParamDecl>& decls() const& { return decls_; }
   std::vector<ParamDecl> decls() && {
     return std::move(decls_);
@@ -54,6 +62,7 @@ class ParamList {
   Part part_ = Part::kEmbedding;
   int64_t layer_ = -1;
   bool encoder_ = false;
+  int64_t experts_ = 1, active_experts_ = 1;
 };
 
 }  // namespace transept

@@ -685,6 +685,9 @@ class SpecReader {
                           "allowed: at most " + std::to_string(kMaxInteger) + " together");
           }
         });
+    const GroupRead<MoeGroup> moe = read_layer_group<MoeGroup>(
+        entry, path,
+        [&](GroupRead<MoeGroup>& read, const Source& source) { resolve_moe(read.group.spec, read.bad, ffn, source); });
     LayerSpec layer;
     layer.norm = norm.group.spec;
     layer.placement = norm.group.placement;
@@ -692,7 +695,51 @@ class SpecReader {
     layer.position = position.group.spec;
     layer.attention = attention.group.spec;
     layer.ffn = ffn.group.spec;
+    layer.moe = moe.group.spec;
     stack.layers.insert(stack.layers.end(), static_cast<size_t>(count), layer);
+  }
+
+  // Derived values of a layer's experts, and the conditions that join several keys.
+  void resolve_moe(MoeSpec& moe, const std::set<std::string>& bad, const GroupRead<FfnGroup>& ffn,
+                   const Source& source) {
+    if (!bad.empty()) return;
+    if (!moe) {
+      moe = {};  // what the experts would be like is no part of the model
+      return;
+    }
+    if (moe.num_experts_per_tok > moe.num_experts) {
+      findings_.add(source.at("num_experts_per_tok"),
+                    std::to_string(moe.num_experts_per_tok) + " of num_experts = " + std::to_string(moe.num_experts),
+                    "allowed: at most num_experts");
+      return;
+    }
+    if (moe.num_experts % moe.n_group != 0) {
+      findings_.add(source.at("n_group"),
+                    std::to_string(moe.n_group) + " does not divide num_experts = " + std::to_string(moe.num_experts),
+                    "allowed: " + divisors(moe.num_experts));
+      return;
+    }
+    if (moe.topk_group == 0) moe.topk_group = moe.n_group;
+    const int64_t reachable = moe.topk_group * (moe.num_experts / moe.n_group);
+    if (moe.topk_group > moe.n_group || moe.num_experts_per_tok > reachable) {
+      findings_.add(source.at("topk_group"),
+                    std::to_string(moe.topk_group) + " of n_group = " + std::to_string(moe.n_group) + " groups, and " +
+                        std::to_string(moe.num_experts_per_tok) + " experts a token",
+                    "allowed: as many groups as there are at the most, and enough for num_experts_per_tok");
+    }
+    if (moe.shared_expert_gate && !moe.has_shared()) {
+      findings_.add(source.at("shared_expert_gate"), "true, and there is no shared expert",
+                    "set shared_expert_intermediate_size, or shared_expert_gate to false");
+    }
+    if (!ffn.good("bias") || !ffn.good("intermediate_size") || !ffn.good("kind")) return;
+    if (ffn.group.spec.bias)
+      findings_.add(source.at("num_experts"), "experts whose ffn has biases", "set ffn.bias to false");
+    if (moe.moe_intermediate_size == 0) moe.moe_intermediate_size = ffn.group.spec.intermediate_size;
+    const int64_t rows = moe.num_experts * std::max(moe.expert(ffn.group.spec).in_width(), hidden_size_);
+    if (rows > kMaxInteger) {
+      findings_.add(source.at("num_experts"), "the experts' matrices have " + std::to_string(rows) + " rows together",
+                    "allowed: at most " + std::to_string(kMaxInteger));
+    }
   }
 
   void check_position(const Json& entry, const std::string& path, const PositionSpec& position,
@@ -803,14 +850,20 @@ std::map<std::string, Json> layer_groups(const LayerSpec& layer, const NormSpec&
           {"block", write_group(BlockGroup{layer.block})},
           {"position", write_group(PositionGroup{layer.position})},
           {"attention", write_group(AttentionGroup{layer.attention})},
-          {"ffn", write_group(FfnGroup{layer.ffn})}};
+          {"ffn", write_group(FfnGroup{layer.ffn})},
+          {"moe", write_group(MoeGroup{layer.moe})}};
 }
 
 void write_stack(const StackSpec& stack, Json& document) {
   const LayerSpec first = stack.layers.empty() ? LayerSpec{} : stack.layers.front();
   std::map<std::string, Json> base = layer_groups(first, stack.final_norm);
   base["position"] = write_group(PositionGroup{stack.position});
-  for (const GroupRule& rule : group_rules()) document[std::string(rule.key)] = base[std::string(rule.key)];
+  const bool dense =
+      std::none_of(stack.layers.begin(), stack.layers.end(), [](const LayerSpec& layer) { return bool(layer.moe); });
+  for (const GroupRule& rule : group_rules()) {
+    if (dense && rule.key == MoeGroup::kKey) continue;
+    document[std::string(rule.key)] = base[std::string(rule.key)];
+  }
 
   Json entries = Json::array();
   for (const LayerSpec& layer : stack.layers) {

@@ -79,7 +79,19 @@ inline std::map<std::string, std::vector<Json>> number_examples() {
           {"attention.gqa.scale", {0, 0.6}},
           {"attention.gqa.sliding_window", {0, 1, 3}},
           {"attention.gqa.logit_softcap", {0, 2}},
-          {"ffn.intermediate_size", {20}}};
+          {"ffn.intermediate_size", {20}},
+          {"moe.num_experts", {0, 4}},
+          {"moe.num_experts_per_tok", {2, 1}},
+          {"moe.moe_intermediate_size", {0, 8}},
+          {"moe.routed_scaling_factor", {1, 2.5}},
+          {"moe.n_group", {1, 2}},
+          {"moe.topk_group", {0, 1}},
+          {"moe.shared_expert_intermediate_size", {0, 12}},
+          {"moe.bias_update_speed", {0.001}},
+          {"moe.router_aux_loss_coef", {0, 0.02}},
+          {"moe.router_z_loss_coef", {0, 0.01}},
+          {"moe.capacity_factor", {0, 1.5}},
+          {"moe.router_jitter_noise", {0, 0.1}}};
 }
 
 // Collects axes from `fields` lists.
@@ -194,6 +206,7 @@ inline SweepAxes spec_axes() {
   override_groups("encoder.", of_encoder, two_stacks);
   a.add("layers[1].ffn.kind", {Json(), "relu", "geglu"});
   a.add("layers[1].attention.sliding_window", {Json(), 0, 2});
+  a.add("layers[1].moe.num_experts", {Json(), 0, 3});
   a.add("layers[1].attention.num_attention_heads", {Json(), 3});
   a.add("encoder.attention.sliding_window", {Json(), 2}, of_encoder, two_stacks);
   return a;
@@ -222,6 +235,11 @@ class SpecSweep {
       if (p < 2) keys_.heads[p] = axis(prefixes[p] + "attention.num_attention_heads");
       constrained_.insert({keys_.form[p], keys_.placement[p], keys_.position[p]});
     }
+    keys_.experts = {axis("moe.num_experts"), axis("layers[1].moe.num_experts"), -1};
+    keys_.shared = axis("moe.shared_expert_intermediate_size"), keys_.shared_gate = axis("moe.shared_expert_gate");
+    keys_.ffn_bias = axis("ffn.bias"), keys_.groups = axis("moe.n_group");
+    constrained_.insert(
+        {keys_.experts[0], keys_.experts[1], keys_.shared, keys_.shared_gate, keys_.ffn_bias, keys_.groups});
     constrained_.insert({keys_.topology, keys_.norm, keys_.bias, keys_.affine, keys_.scaling, keys_.partial,
                          keys_.kv_heads, keys_.head_dim, keys_.heads[0], keys_.heads[1]});
     find_pairs();
@@ -330,7 +348,8 @@ class SpecSweep {
  private:
   struct Keys {
     int topology, hidden_size, norm, bias, affine, scaling, partial, kv_heads, head_dim;
-    std::array<int, 3> form{}, placement{}, position{}, heads{-1, -1, -1};
+    int shared, shared_gate, ffn_bias, groups;
+    std::array<int, 3> form{}, placement{}, position{}, heads{-1, -1, -1}, experts{-1, -1, -1};
   };
 
   // The axis of a path; the first of them where several kinds have a key of the same name.
@@ -405,6 +424,16 @@ class SpecSweep {
       }
       if (is(c, position, "t5") && heads(c, layer) != heads(c, layer == 1 ? 0 : layer))
         report([&] { return place(keys_.position, layer, "position.kind") + ": t5 has one table of biases"; });
+      const int64_t experts =
+          value(c, given(c, keys_.experts[layer]) ? keys_.experts[layer] : keys_.experts[0]).get<int64_t>();
+      if (experts > 0) {
+        if (experts % value(c, keys_.groups).get<int64_t>() != 0)
+          report([] { return std::string("moe.n_group: 2 does not divide num_experts = 3"); });
+        else if (value(c, keys_.shared_gate) == true && value(c, keys_.shared) == 0)
+          report([] { return std::string("moe.shared_expert_gate: true, and there is no shared expert"); });
+        if (experts % value(c, keys_.groups).get<int64_t>() == 0 && value(c, keys_.ffn_bias) == true)
+          report([&] { return place(keys_.experts, layer, "moe.num_experts") + ": experts whose ffn has biases"; });
+      }
       const int64_t kv_heads = value(c, keys_.kv_heads).get<int64_t>();
       if (kv_heads > 0 && heads(c, layer) % kv_heads != 0)
         report([&] { return "attention.num_key_value_heads: " + std::to_string(kv_heads) + " does not divide"; });

@@ -18,7 +18,8 @@ enum class Stream : uint32_t {
   kSampling = 4,
   kText = 5,
   kTest = 6,
-  kCorruption = 7
+  kCorruption = 7,
+  kJitter = 8
 };
 
 // Four independent 32-bit words for the counter (low, high).

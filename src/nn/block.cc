@@ -24,7 +24,7 @@ Block::Block(const LayerSpec& spec, const Parameters& parameters, const std::str
       attention_(build_attention({spec, parameters, prefix + "attention.", layer, position})),
       attention_norms_(norms(spec, parameters, prefix + "attention")),
       ffn_norms_(norms(spec, parameters, prefix + "ffn")),
-      ffn_(spec.ffn, parameters, prefix + "ffn.") {
+      ffn_(build_ffn({spec, parameters, prefix + "ffn.", first_site + static_cast<uint32_t>(spec.sublayers()) - 1})) {
   if (spec.cross_attention) {
     cross_attention_ = build_cross_attention({spec, parameters, prefix + "cross_attention.", layer, position});
     cross_attention_norms_ = norms(spec, parameters, prefix + "cross_attention");
@@ -68,8 +68,8 @@ Var Block::parallel(const ForwardContext& context, const Var& x) const {
       context, attention_in, {.bias = {}, .dropout = context.dropout.mask(first_site_, x.width), .residual = &x});
   attention_in = {};
   if (context.observe) context.observe("attention", layer_, mid.view());
-  Var out = ffn_.forward(context.op, ffn_in,
-                         {.bias = {}, .dropout = context.dropout.mask(first_site_ + 1, x.width), .residual = &mid});
+  Var out = ffn_->forward(context, ffn_in,
+                          {.bias = {}, .dropout = context.dropout.mask(first_site_ + 1, x.width), .residual = &mid});
   if (context.observe) context.observe("ffn", layer_, out.view());
   return out;
 }
@@ -84,7 +84,7 @@ Var Block::forward(const ForwardContext& context, const Var& x) const {
   if (cross_attention_)
     y = sublayer(context, y, cross_attention_norms_, site++, "cross_attention", attend(*cross_attention_));
   return sublayer(context, y, ffn_norms_, site, "ffn",
-                  [&](const Var& in, const LinearEnd& end) { return ffn_.forward(context.op, in, end); });
+                  [&](const Var& in, const LinearEnd& end) { return ffn_->forward(context, in, end); });
 }
 
 }  // namespace transept

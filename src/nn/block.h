@@ -38,7 +38,7 @@ class Block {
   uint32_t first_site_;
   std::unique_ptr<Attention> attention_, cross_attention_;  // the latter null: none
   Norms attention_norms_, cross_attention_norms_, ffn_norms_;
-  Ffn ffn_;
+  std::unique_ptr<FeedForward> ffn_;
 };
 
 }  // namespace transept

@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "nn/kv_view.h"
 #include "nn/position/position.h"
 #include "ops/linear.h"
+#include "ops/moe.h"
 #include "tensor/batch_layout.h"
 
 namespace transept {
@@ -40,6 +43,13 @@ struct EncodedSource {
   BatchLayout layout;
 };
 
+// What the routers of a training pass are given and tell. Without one (evaluation, generation) there are no balance
+// losses, no jitter and no capacity: every choice is computed.
+struct RouterPass {
+  float weight = 1;                                    // share of this batch in the step's balance losses
+  std::map<std::string, RouterStatistics> statistics;  // by the layer's network: "layers.3.ffn"
+};
+
 struct ForwardContext {
   OpContext op;
   const BatchLayout& layout;
@@ -50,6 +60,7 @@ struct ForwardContext {
   const EncodedSource* source = nullptr;  // null without cross-attention, and when the cache has all of it already
   // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+  RouterPass* routers = nullptr;
 };
 
 }  // namespace transept

@@ -44,7 +44,7 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
     source.layout = call.source_layout;
   }
   return stack_->forward(op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
-                              source.layout.empty() ? nullptr : &source, call.observe});
+                              source.layout.empty() ? nullptr : &source, call.observe, call.routers});
 }
 
 Var Model::encoded(const OpContext& op, const ForwardCall& call) const {
@@ -52,7 +52,8 @@ Var Model::encoded(const OpContext& op, const ForwardCall& call) const {
   const auto observe = call.observe ? [&](std::string_view part, int64_t layer,
                                           ConstRows rows) { call.observe("encoder " + std::string(part), layer, rows); }
                                     : std::function<void(std::string_view, int64_t, ConstRows)>();
-  return encoder_->forward(op, {call.tokens, call.layout, nullptr, call.dropout, call.recompute, nullptr, observe});
+  return encoder_->forward(
+      op, {call.tokens, call.layout, nullptr, call.dropout, call.recompute, nullptr, observe, call.routers});
 }
 
 Var Model::transform(const OpContext& op, const Var& hidden) const {

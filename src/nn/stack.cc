@@ -79,7 +79,8 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
   }
   TRANSEPT_CHECK(positions.size() == call.tokens.size() && !positions.empty());
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
-  const ForwardContext context{op, call.layout, lengths, end, call.cache, call.dropout, call.source, call.observe};
+  const ForwardContext context{op,           call.layout, lengths,      end,         call.cache,
+                               call.dropout, call.source, call.observe, call.routers};
 
   Var x = embed_tokens(op, call, positions, end);
   for (const auto& block : blocks_) {
@@ -88,9 +89,10 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
       const EncodedSource source = call.source ? *call.source : EncodedSource{};
       x = recompute(op, x,
                     [block = block.get(), layout = call.layout, lengths, end, dropout = call.dropout, source,
-                     crosses = call.source != nullptr](const OpContext& inner, const Var& in) {
+                     crosses = call.source != nullptr, routers = call.routers](const OpContext& inner, const Var& in) {
                       return block->forward(
-                          {inner, layout, lengths, end, nullptr, dropout, crosses ? &source : nullptr, {}}, in);
+                          {inner, layout, lengths, end, nullptr, dropout, crosses ? &source : nullptr, {}, routers},
+                          in);
                     });
     } else {
       x = block->forward(context, x);

@@ -10,6 +10,7 @@
 #include "train/evaluate.h"
 #include "train/metrics.h"
 #include "train/progress.h"
+#include "train/routers.h"
 #include "train/tensorboard.h"
 
 namespace transept {
@@ -176,6 +177,7 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
   const int64_t total = config.schedule.total_steps;
   Progress progress(total, state.step);
   ProgressState shown;
+  RouterWatch watch;
   LoopResult result;
   std::vector<double> rates;
   int64_t saved_at = resume ? state.step : -1;
@@ -243,6 +245,7 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
       record.emplace_back("val_loss", *result.val_loss);
       shown.val_loss = *result.val_loss;
     }
+    append_router_metrics(done.routers, record);
     metrics.append(record);
     std::vector<std::pair<std::string, double>> scalars(record.begin() + 1, record.end());
     board.scalars(step, scalars);
@@ -250,6 +253,8 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     shown.loss = done.loss;
     shown.tokens_per_second = rate;
     progress.update(shown);
+    if (const auto warning = watch.step(done.routers))
+      progress.note("warning: step " + std::to_string(step) + ": " + *warning);
     if (hooks.sample && (last || due(config.sample_every, step))) {
       const TrainingSample sample = hooks.sample(model);
       Json line{{"step", step}, {"text", sample.text}};

@@ -3,7 +3,7 @@
 //
 // Keys the trainer writes, and studies and reports read (any may be absent; more may follow): step, tokens (seen so
 // far), loss, val_loss, lr, grad_norm, tokens_per_second, flops_per_second, seconds (since the start),
-// peak_memory_bytes. A value that is no finite number is null: JSON has no NaN.
+// peak_memory_bytes, and what train/routers.h lists. A value that is no finite number is null: JSON has no NaN.
 #pragma once
 
 #include <cstdint>

@@ -35,6 +35,8 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
   for (const Batch& b : micro_batches) {
     Tape tape;
     const OpContext op{pool_, arena_, &tape};
+    const double share = static_cast<double>(b.target_count) / static_cast<double>(result.tokens);
+    RouterPass routers{.weight = static_cast<float>(share), .statistics = {}};
     {
       const Var h = model_.hidden(
           op, {.tokens = b.tokens,
@@ -43,10 +45,12 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
                .source_layout = b.source_layout,
                .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
                .recompute = options_.recompute,
-               .observe = {}});
+               .observe = {},
+               .routers = &routers});
       nats += model_.loss(op, h, b.targets, scale).nats;
     }
     tape.backward();
+    add_batch(routers.statistics, share, result.routers);
   }
   TRANSEPT_CHECK(arena_.live_bytes() == 0);
   result.loss = nats / static_cast<double>(result.tokens);
@@ -61,6 +65,7 @@ StepResult Trainer::step(std::span<const Batch> micro_batches, uint64_t first_pa
                            "lower the learning rate, lengthen the warm-up, or clip harder");
   }
   optimizer_.step(pool_, lr, result.gradient_norm);
+  update_selection_biases(result.routers, model_);
   return result;
 }
 

@@ -1,5 +1,6 @@
 // One optimization step: forward and backward over the micro-batches, then the update. The loss is the mean over all
-// scored tokens of the step, so that any split into micro-batches is, by definition, the one big batch.
+// scored tokens of the step, so that any split into micro-batches is, by definition, the one big batch. The balance
+// losses of routers are those of each micro-batch, weighted by its scored tokens; `loss` does not hold them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "data/batch.h"
 #include "nn/model.h"
 #include "train/optimizer.h"
+#include "train/routers.h"
 
 namespace transept {
 
@@ -18,6 +20,7 @@ struct StepResult {
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;        // scored
   int64_t rows = 0;          // read, by all stacks
+  RouterLoads routers;       // of the layers with experts
 };
 
 struct TrainerOptions {

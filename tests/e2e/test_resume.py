@@ -43,9 +43,11 @@ def tensors(path: Path) -> dict:
 class Runs(Prepared):
     """One run without interruption, made once, to which others are compared."""
 
+    SPEC: dict = {}  # keys beside the common ones
+
     @classmethod
     def prepare(cls, maker: Case):
-        cls.spec_file = maker.spec(dropout=0.1, hidden_size=64)
+        cls.spec_file = maker.spec(dropout=0.1, hidden_size=64, **cls.SPEC)
         cls.data = maker.tmp / "text.txt"
         maker.run_ok("synth", "--bytes", 60000, "--out", cls.data)
         cls.whole = maker.tmp / "whole"
@@ -71,6 +73,10 @@ class Runs(Prepared):
         self.assertEqual([{k: m.get(k) for k in SAME} for m in got], [{k: m.get(k) for k in SAME} for m in wanted])
         self.assertEqual((out / "samples.jsonl").read_text(), (self.whole / "samples.jsonl").read_text())
 
+    def await_steps(self, child: subprocess.Popen, out: Path, goal: int):
+        while steps_logged(out) < goal and child.poll() is None:
+            time.sleep(0.001)
+
     def kill(self, child: subprocess.Popen) -> bool:
         """Whether the process was still at work."""
         alive = child.poll() is None
@@ -87,10 +93,6 @@ class Killed(Runs):
             self.run_ok(*self.command(self.tmp / name, **{name: change}))
             with self.assertRaises(AssertionError):
                 self.assert_same_run(self.tmp / name)
-
-    def await_steps(self, child: subprocess.Popen, out: Path, goal: int):
-        while steps_logged(out) < goal and child.poll() is None:
-            time.sleep(0.001)
 
     def test_killed_again_and_again(self):
         """One run, killed at random moments all along its way, often while a checkpoint is being written."""
@@ -154,6 +156,34 @@ class Killed(Runs):
         self.assertTrue(self.kill(child))
         self.run_ok(*self.command(out, "--resume"))
         self.assert_same_run(out)
+
+
+class WithExperts(Runs):
+    """Routers with a state of their own: biases that move by load, and noise on what they read."""
+
+    SPEC = {"moe": {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "scoring_func": "sigmoid", "norm_topk_prob": True,
+                    "selection_bias": True, "bias_update_speed": 0.01, "router_aux_loss_coef": 0.001, "router_jitter_noise": 0.1,
+                    "shared_expert_intermediate_size": 16}}
+
+    def test_killed_again_and_again(self):
+        dice = random.Random(22)
+        out = self.tmp / "out"
+        alive = 0
+        for n in range(5):
+            child = self.start(out, "--resume")
+            self.await_steps(child, out, int((n + dice.random()) * STEPS / 7))
+            time.sleep(dice.uniform(0, 0.01))
+            alive += self.kill(child)
+        self.assertGreaterEqual(alive, 3)
+        self.run_ok(*self.command(out, "--resume"))
+        self.assert_same_run(out)
+        biases = [t for name, t in tensors(out / "checkpoint" / STATE[0]).items() if name.endswith("selection_bias")]
+        self.assertEqual(len(biases), 2)
+        for bias in biases:
+            self.assertGreater(max(struct.unpack("<8f", bias)), 0)
+        lines = metrics(out)
+        for key in ("max_violation", "router_entropy", "dropped", "idle_experts"):
+            self.assertIn(f"layers.1.ffn.{key}", lines[0])
 
 
 class Settled(Runs):

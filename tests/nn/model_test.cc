@@ -207,6 +207,13 @@ std::string why_without_gradient(const ArchSpec& spec, const ParamDecl& decl) {
     const auto& a = std::get<GqaSpec>(layer.attention);
     return a.sliding_window == 1 && !a.sinks;
   };
+  if (name.ends_with("router.selection_bias")) return "it is moved by loads";
+  if (name.ends_with("router.weight")) {
+    const MoeSpec& moe = stack.layers[static_cast<size_t>(decl.layer)].moe;
+    const bool one = moe.scoring_func == ScoringFunc::kSoftmaxOfChosen || moe.norm_topk_prob;
+    if (moe.num_experts_per_tok == 1 && one && moe.router_aux_loss_coef == 0 && moe.router_z_loss_coef == 0)
+      return "the only chosen expert has the weight 1 whatever its score";
+  }
   if (name.ends_with("position.bias") && std::all_of(stack.layers.begin(), stack.layers.end(), blind))
     return "a token that sees only itself has the weight 1 whatever its score";
   if (decl.part == Part::kAttention && (name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight")) &&
@@ -246,13 +253,16 @@ std::string gradient_problems(const ArchSpec& spec, uint64_t seed) {
         const size_t k = static_cast<size_t>(e.offset + i);
         values[k] = at[k] + static_cast<float>(step * static_cast<double>(gradient[k]) / norm);
       }
-      const double loss = trainer.accumulate({&batch, 1}, 0).loss;
+      const StepResult r = trainer.accumulate({&batch, 1}, 0);
+      double loss = r.loss;
+      for (const auto& [layer, s] : r.routers) loss += s.balance_loss + s.z_loss;
       std::copy(at.begin(), at.end(), values.begin());
       return loss;
     };
-    // A step may cross a kink of ReLU, which a shorter one, with more noise, does not.
+    // A step may cross a kink of ReLU or send a token to another expert, which a shorter one, with more noise, does
+    // not.
     double error = 0;
-    for (const double h : {0.004, 0.001}) {
+    for (const double h : {0.004, 0.001, 0.00025}) {
       error = (loss_at(h) - loss_at(-h)) / (2 * h) - norm;
       if (std::abs(error) <= tolerance::kFloatDifference * (norm + 0.05)) break;
     }

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/check.h"
 
@@ -32,16 +33,43 @@ struct Split {
   int64_t size(int64_t i) const { return std::min(part, extent - i * part); }
 };
 
+struct Grid {
+  Split rows, columns;
+  Grid(int64_t m, int64_t n)
+      : rows(m, m <= kFewRows ? kFewRows : kTileRows), columns(n, m <= kFewRows ? kFewRowsColumns : kTileColumns) {}
+  int64_t count() const { return rows.count * columns.count; }
+  Tile tile(int64_t i) const {
+    const int64_t r = i / columns.count, c = i % columns.count;
+    return {rows.begin(r), rows.size(r), columns.begin(c), columns.size(c)};
+  }
+};
+
 }  // namespace
 
 void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const std::function<void(const Tile&)>& body) {
-  const Split rows(m, m <= kFewRows ? kFewRows : kTileRows);
-  const Split columns(n, m <= kFewRows ? kFewRowsColumns : kTileColumns);
-  pool.run(rows.count * columns.count, [&](int64_t i, int) {
-    const int64_t r = i / columns.count, c = i % columns.count;
-    body({rows.begin(r), rows.size(r), columns.begin(c), columns.size(c)});
+  const Grid grid(m, n);
+  pool.run(grid.count(), [&](int64_t i, int) { body(grid.tile(i)); });
+}
+
+void for_group_tiles(ThreadPool& pool, std::span<const int64_t> rows, int64_t n,
+                     const std::function<void(const GroupTile&)>& body) {
+  // ends[g]: the tiles of the groups up to g. An empty group has none.
+  std::vector<int64_t> ends(rows.size());
+  int64_t count = 0;
+  for (size_t g = 0; g < rows.size(); ++g) {
+    if (rows[g] > 0) count += Grid(rows[g], n).count();
+    ends[g] = count;
+  }
+  pool.run(count, [&](int64_t i, int) {
+    const size_t g = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), i) - ends.begin());
+    const Grid grid(rows[g], n);
+    const int64_t at = i - (g == 0 ? 0 : ends[g - 1]);
+    body({static_cast<int64_t>(g), grid.tile(at), at % grid.columns.count});
   });
 }
+
+// The narrowest tiles are those of few rows.
+int64_t column_tiles(int64_t n) { return Split(n, kFewRowsColumns).count; }
 
 void gemm_tile(Transpose ta, Transpose tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {

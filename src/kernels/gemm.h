@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "tensor/rows.h"
@@ -23,6 +24,17 @@ struct Tile {
   int64_t row, rows, column, columns;
 };
 void for_tiles(ThreadPool& pool, int64_t m, int64_t n, const std::function<void(const Tile&)>& body);
+
+// The same for a group of matrices [rows[g], n], all in one run. column_tile counts the tiles of a matrix from its
+// left, and stays below column_tiles(n).
+struct GroupTile {
+  int64_t group;
+  Tile tile;
+  int64_t column_tile;
+};
+void for_group_tiles(ThreadPool& pool, std::span<const int64_t> rows, int64_t n,
+                     const std::function<void(const GroupTile&)>& body);
+int64_t column_tiles(int64_t n);
 
 // Called on each finished tile of C, on the worker that made it: rows [row, row + tile.rows), columns [column, column +
 // tile.width).

@@ -124,8 +124,8 @@ void gather_rows(ConstRows x, const int32_t* pair, int64_t slots, Rows y);
 // With `accumulate`, added to y.
 void combine_rows(ConstRows x, const int32_t* position, const float* gate, int64_t slots, bool accumulate, Rows y);
 
-// dots[r] = sum_c d[r, c] * a[r, c], then a[r] *= gate[r].
-void dot_and_gate_rows(ConstRows d, const float* gate, Rows a, float* dots);
+// dots[r] += sum_c d[r, c] * a[r, c], then a[r] *= gate[r].
+void add_dots_and_gate_rows(ConstRows d, const float* gate, Rows a, float* dots);
 
 // y[r, c] = x[r, c] * (1 - epsilon + 2 epsilon u), u uniform in [0, 1): a pure function of key, stream and the counter
 // first + (row + r) * x.width + c.

@@ -13,8 +13,8 @@
 namespace transept {
 
 // Where queries, keys and values lie: heads side by side, from a column of each row on. Self-attention on a fused
-// projection: q and kv are one Var. Columns that are not read get a gradient of zero; the columns of keys and values,
-// and in one Var those of the queries, do not overlap.
+// projection: q and kv are one Var. Columns that are not read get a gradient of zero; where there are gradients, the
+// columns of keys and values, and in one Var those of the queries, do not overlap.
 struct AttentionInputs {
   const Var& q;
   int64_t q_column;

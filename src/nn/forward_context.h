@@ -40,6 +40,9 @@ struct EncodedSource {
   BatchLayout layout;
 };
 
+// How latent attention reads a cache (nn/attention/mla.cc); both give the same.
+enum class LatentForm { kCheaper, kAbsorbed, kExpanded };
+
 struct ForwardContext {
   OpContext op;
   const BatchLayout& layout;
@@ -50,6 +53,7 @@ struct ForwardContext {
   const EncodedSource* source = nullptr;  // null without cross-attention, and when the cache has all of it already
   // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 }  // namespace transept

@@ -27,6 +27,7 @@ struct ForwardCall {
   DropoutPlan dropout;
   bool recompute = false;  // keep only each layer's input for the backward pass
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 class Model {

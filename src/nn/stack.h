@@ -22,6 +22,7 @@ struct StackCall {
   bool recompute = false;  // keep only each layer's input for the backward pass
   const EncodedSource* source = nullptr;
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 class Stack {

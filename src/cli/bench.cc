@@ -153,16 +153,25 @@ void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Re
   });
 }
 
+LatentForm latent_form(const std::string& name) {
+  if (name == "absorbed") return LatentForm::kAbsorbed;
+  return name == "expanded" ? LatentForm::kExpanded : LatentForm::kCheaper;
+}
+
 void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
                           std::function<int()>& selected) {
   struct Options {
     std::string model;
     int64_t tokens = 512, cached = 0;
+    std::string latents = "cheaper";
   };
   auto o = std::make_shared<Options>();
   sub->add_option("MODEL", o->model, "preset, spec file or model folder")->required();
   sub->add_option("--tokens", o->tokens, "tokens to feed")->capture_default_str();
-  if (decode) sub->add_option("--cached", o->cached, "tokens in the cache before the first one")->capture_default_str();
+  sub->add_option("--cached", o->cached, "tokens in the cache before the first one")->capture_default_str();
+  sub->add_option("--latents", o->latents, "how latent attention reads its cache: cheaper, absorbed or expanded")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cheaper", "absorbed", "expanded"}));
   sub->callback([o, decode, &globals, repeats, &selected] {
     selected = [o, decode, &globals, repeats] {
       Sizes{{{"--tokens", o->tokens}, {"--cached", o->cached + 1}}}.check();
@@ -175,7 +184,9 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
       // The cache is filled outside the time that counts.
       const Timing whole = measure(*repeats, [&] {
         decoder.reset();
+        decoder.set_latent_form(LatentForm::kCheaper);
         if (!before.empty()) decoder.feed(before);
+        decoder.set_latent_form(latent_form(o->latents));
         const auto start = Clock::now();
         if (decode) {
           for (const int32_t token : tokens) decoder.feed({&token, 1});

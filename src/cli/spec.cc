@@ -31,11 +31,15 @@ Json numbers_of(const SinusoidalPosition& kind, const PositionAsked& asked) {
 
 Json numbers_of(const RopePosition& kind, const PositionAsked& asked) {
   const RopeAngles angles = kind.angles(asked.head_dim, asked.length, asked.spec.max_position_embeddings);
-  return {
-      {"theta", kind.theta},           {"scaling", kind_name(kind.scaling)},
-      {"length", asked.length},        {"pairing", EnumNames<RopePairing>::kNames[static_cast<size_t>(kind.pairing)]},
-      {"head_dim", asked.head_dim},    {"rotated", kind.rotated(asked.head_dim)},
-      {"amplitude", angles.amplitude}, {"inverse_frequencies", angles.inv_freq}};
+  return {{"theta", kind.theta},
+          {"scaling", kind_name(kind.scaling)},
+          {"length", asked.length},
+          {"pairing", EnumNames<RopePairing>::kNames[static_cast<size_t>(kind.pairing)]},
+          {"head_dim", asked.head_dim},
+          {"rotated", kind.rotated(asked.head_dim)},
+          {"amplitude", angles.amplitude},
+          {"score_factor", angles.score_factor},
+          {"inverse_frequencies", angles.inv_freq}};
 }
 
 Json numbers_of(const AlibiPosition& kind, const PositionAsked& asked) {
@@ -84,7 +88,7 @@ void report_stack(const ArchSpec& spec, const StackSpec& stack, const char* name
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const LayerSpec& layer = stack.layers[i];
     const LooksAt looks =
-        std::visit([](const auto& a) { return LooksAt{a.num_attention_heads, a.head_dim}; }, layer.attention);
+        std::visit([](const auto& a) { return LooksAt{a.num_attention_heads, a.rotary_dim()}; }, layer.attention);
     const std::pair form(layer.position, std::visit(looks, layer.position));
     const size_t at = static_cast<size_t>(std::find(forms.begin(), forms.end(), form) - forms.begin());
     if (at == forms.size()) {

@@ -45,6 +45,7 @@ void Decoder::run(std::span<const int32_t> tokens, int64_t rows, const F& use) {
   const OpContext op{pool_, arena_, nullptr};
   ForwardCall call{
       .tokens = tokens, .layout = equal_sequences(branches_, rows), .cache = &cache_, .dropout = {}, .observe = {}};
+  call.latents = latents_;
   for (SequenceRows& sequence : call.layout) sequence.first_position = position_;
   if (!source_.empty()) {
     call.source_tokens = source_;

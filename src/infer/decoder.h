@@ -41,6 +41,7 @@ class Decoder {
   // Tokens that a prompt may have: an encoder-decoder reads it as source.
   int64_t prompt_context() const { return spec().encoder_decoder() ? source_context_ : context(); }
   int64_t cache_bytes() const { return cache_.bytes(); }
+  void set_latent_form(LatentForm form) { latents_ = form; }  // from now on; at first the cheaper one
   void reset();
 
  private:
@@ -61,6 +62,7 @@ class Decoder {
   int64_t source_context_;
   std::vector<int32_t> source_;  // until the first chunk has put it into the cache
   std::vector<float> logits_;
+  LatentForm latents_ = LatentForm::kCheaper;
   int64_t branches_ = 1;
   int64_t position_ = 0;
 };

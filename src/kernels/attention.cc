@@ -444,7 +444,7 @@ struct QueryBlock {
   const AttentionSequence* sequence;
   int64_t kv_head, first, count;
   std::span<const KvChunk> keys;  // the sequence's, or a copy of those that the queries see
-  int64_t head_offset;            // of the KV head in a row of them
+  int64_t k_offset, v_offset;     // of the KV head in a row of them
 
   int64_t group() const { return group_of(*shape); }
   int64_t padded() const { return round_up(count, 16); }
@@ -462,14 +462,13 @@ struct QueryBlock {
     p.count = std::min(most, count - at);
     return p;
   }
-  // The place of each column's head in rows of heads at `stride`.
+  // The place of each column's head in rows of heads of `width` at `stride`.
   template <class T>
-  void addresses(T* base, int64_t stride, T** to) const {
-    for (int64_t c = 0; c < count; ++c) to[c] = base + row(c) * stride + head(c) * shape->head_dim;
+  void addresses(T* base, int64_t stride, int64_t width, T** to) const {
+    for (int64_t c = 0; c < count; ++c) to[c] = base + row(c) * stride + head(c) * width;
   }
-  void prefetch(const float* base, int64_t stride) const {
-    for (int64_t c = 0; c < count; ++c)
-      prefetch_row(base + row(c) * stride + head(c) * shape->head_dim, shape->head_dim);
+  void prefetch(const float* base, int64_t stride, int64_t width) const {
+    for (int64_t c = 0; c < count; ++c) prefetch_row(base + row(c) * stride + head(c) * width, width);
   }
 };
 
@@ -514,9 +513,10 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
                     seen_end = std::clamp<int64_t>(all_end - k, seen_begin, keys);
       const int64_t from = queries.column_at(k - sight.after) / 16 * 16,
                     to = round_up(queries.column_at(k + keys + sight.before), 16);
-      const int64_t row = k - chunk.first_position, offset = row * chunk.stride + queries.head_offset;
+      const int64_t row = k - chunk.first_position, offset = row * chunk.stride;
       if (from < to) {
-        body(KeyBlock{chunk.k + offset, chunk.v + offset, chunk.stride, row, keys, k, from, to, seen_begin, seen_end});
+        body(KeyBlock{chunk.k + offset + queries.k_offset, chunk.v + offset + queries.v_offset, chunk.stride, row, keys,
+                      k, from, to, seen_begin, seen_end});
       }
       k += keys;
     }
@@ -597,19 +597,20 @@ void finish_rows(const QueryBlock& queries, const float* maxima, float* sums) {
 void forward_block(const QueryBlock& queries, float* workspace) {
   const AttentionSequence& sequence = *queries.sequence;
   const Tiling tiling = tiling_of(*queries.shape);
-  const int64_t width = queries.shape->head_dim, padded = queries.padded(), ld = tiling.leading();
-  float* const q_t = workspace;         // [width, columns]
-  float* const o_t = q_t + width * ld;  // [width, columns]
-  float* const s = o_t + width * ld;    // [keys, columns]
+  const int64_t width = queries.shape->head_dim, value_width = queries.shape->value_width();
+  const int64_t padded = queries.padded(), ld = tiling.leading();
+  float* const q_t = workspace;             // [width, columns]
+  float* const o_t = q_t + width * ld;      // [value_width, columns]
+  float* const s = o_t + value_width * ld;  // [keys, columns]
   float* const maxima = s + tiling.keys * ld;
   float* const sums = maxima + ld;
   float* const segment = sums + ld;  // bias_segment_size
 
   std::array<const float*, kMostColumns> q_rows;
-  queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
+  queries.addresses(sequence.q, sequence.q_stride, width, q_rows.data());
   HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, query_factor(*queries.shape), q_t, ld);
   zero_padding(q_t, ld, width, queries);
-  for (int64_t d = 0; d < width; ++d) std::fill_n(o_t + d * ld, padded, 0.f);
+  for (int64_t d = 0; d < value_width; ++d) std::fill_n(o_t + d * ld, padded, 0.f);
   start_rows(queries, maxima, sums);
   std::fill(maxima + queries.count, maxima + padded, 0.f);
   std::fill(sums + queries.count, sums + padded, 0.f);
@@ -620,35 +621,38 @@ void forward_block(const QueryBlock& queries, float* workspace) {
     HWY_DYNAMIC_DISPATCH(adjust_scores)
     (s, ld, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
     if (b.border()) mask_tile(queries, b, -kInfinity, s, ld);
-    HWY_DYNAMIC_DISPATCH(softmax_step)(s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, width);
-    gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.v, b.stride, s, ld, 1, o_t + b.begin, ld);
+    HWY_DYNAMIC_DISPATCH(softmax_step)
+    (s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, value_width);
+    gemm_tile(Transpose::kYes, Transpose::kNo, value_width, columns, b.keys, 1, b.v, b.stride, s, ld, 1, o_t + b.begin,
+              ld);
   });
 
   finish_rows(queries, maxima, sums);
   std::array<float*, kMostColumns> out_rows;
-  queries.addresses(sequence.out, sequence.out_stride, out_rows.data());
-  HWY_DYNAMIC_DISPATCH(transpose_out)(o_t, ld, sums, queries.count, width, out_rows.data());
+  queries.addresses(sequence.out, sequence.out_stride, value_width, out_rows.data());
+  HWY_DYNAMIC_DISPATCH(transpose_out)(o_t, ld, sums, queries.count, value_width, out_rows.data());
 }
 
 // Few columns (decoding): a row of scores a query, and products that are matrix by vector, or nearly.
 void forward_few(const QueryBlock& queries, float* workspace) {
   const AttentionSequence& sequence = *queries.sequence;
   const AttentionShape& shape = *queries.shape;
-  const int64_t width = shape.head_dim, count = queries.count, group = queries.group();
+  const int64_t width = shape.head_dim, value_width = shape.value_width();
+  const int64_t count = queries.count, group = queries.group();
   const Sight sight(shape);
   const float factor = query_factor(shape);
-  float* const q = workspace;                // [columns, width]
-  float* const o = q + kFewColumns * width;  // [columns, width]
-  float* const s = o + kFewColumns * width;  // [columns, keys]
+  float* const q = workspace;                      // [columns, width]
+  float* const o = q + kFewColumns * width;        // [columns, value_width]
+  float* const s = o + kFewColumns * value_width;  // [columns, keys]
   std::array<float, kFewColumns> maxima, sums;
   start_rows(queries, maxima.data(), sums.data());
 
   std::array<const float*, kFewColumns> q_rows;
-  queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
+  queries.addresses(sequence.q, sequence.q_stride, width, q_rows.data());
   for (int64_t c = 0; c < count; ++c) {
     for (int64_t d = 0; d < width; ++d) q[c * width + d] = factor * q_rows[c][d];
   }
-  std::fill_n(o, count * width, 0.f);
+  std::fill_n(o, count * value_width, 0.f);
 
   for_key_blocks(queries, kFewKeys, kFewKeys, [&](const KeyBlock& b) {
     const int64_t ld = round_up(b.keys, 16);
@@ -666,22 +670,22 @@ void forward_few(const QueryBlock& queries, float* workspace) {
       }
       std::fill(row, row + from, -kInfinity);
       std::fill(row + to, row + ld, -kInfinity);
-      HWY_DYNAMIC_DISPATCH(softmax_row_step)(row, ld, &maxima[c], &sums[c], o + c * width, width);
+      HWY_DYNAMIC_DISPATCH(softmax_row_step)(row, ld, &maxima[c], &sums[c], o + c * value_width, value_width);
     }
-    gemm_tile(Transpose::kNo, Transpose::kNo, count, width, b.keys, 1, s, ld, b.v, b.stride, 1, o, width);
+    gemm_tile(Transpose::kNo, Transpose::kNo, count, value_width, b.keys, 1, s, ld, b.v, b.stride, 1, o, value_width);
   });
 
   finish_rows(queries, maxima.data(), sums.data());
   std::array<float*, kFewColumns> out_rows;
-  queries.addresses(sequence.out, sequence.out_stride, out_rows.data());
+  queries.addresses(sequence.out, sequence.out_stride, value_width, out_rows.data());
   for (int64_t c = 0; c < count; ++c) {
-    for (int64_t d = 0; d < width; ++d) out_rows[c][d] = sums[c] * o[c * width + d];
+    for (int64_t d = 0; d < value_width; ++d) out_rows[c][d] = sums[c] * o[c * value_width + d];
   }
 }
 
 int64_t block_workspace(const AttentionShape& shape) {
   const Tiling t = tiling_of(shape);
-  return (2 * shape.head_dim + t.keys + 2) * t.leading() + bias_segment_size(shape);
+  return (shape.head_dim + shape.value_width() + t.keys + 2) * t.leading() + bias_segment_size(shape);
 }
 
 // Rows of the keys that a run of queries sees.
@@ -690,20 +694,25 @@ int64_t packed_rows(const AttentionShape& shape) {
   return (shape.causal ? 1 : 2) * shape.window + ceil_div(tiling_of(shape).run, group_of(shape)) + 1;
 }
 
-// Copies `rows` rows of one head, from the chunk's row `first` on, to [rows, width] at k and at v.
-KvChunk packed(const KvChunk& chunk, int64_t first, int64_t rows, int64_t head_offset, int64_t width, float* k,
-               float* v) {
+// Floats between rows of the copies of keys and of values.
+int64_t packed_stride(const AttentionShape& shape) { return std::max(shape.head_dim, shape.value_width()); }
+
+// Copies `rows` rows of a run's head, from the chunk's row `first` on: keys to `to`, and behind them values.
+KvChunk packed(const KvChunk& chunk, int64_t first, int64_t rows, const QueryBlock& run, float* to) {
   constexpr int64_t kAhead = 16;
+  const int64_t width = run.shape->head_dim, value_width = run.shape->value_width();
+  const int64_t stride = packed_stride(*run.shape), values = rows * stride;
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t from = (first + r) * chunk.stride + head_offset;
+    const float* const k = chunk.k + (first + r) * chunk.stride + run.k_offset;
+    const float* const v = chunk.v + (first + r) * chunk.stride + run.v_offset;
     if (r + kAhead < rows) {
-      prefetch_row(chunk.k + from + kAhead * chunk.stride, width);
-      prefetch_row(chunk.v + from + kAhead * chunk.stride, width);
+      prefetch_row(k + kAhead * chunk.stride, width);
+      prefetch_row(v + kAhead * chunk.stride, value_width);
     }
-    std::copy_n(chunk.k + from, width, k + r * width);
-    std::copy_n(chunk.v + from, width, v + r * width);
+    std::copy_n(k, width, to + r * stride);
+    std::copy_n(v, value_width, to + values + r * stride);
   }
-  return {k, v, width, rows, chunk.first_position + first};
+  return {to, to + values, stride, rows, chunk.first_position + first};
 }
 
 // Blocks of a short window read the same keys again and again: from a copy, since rows that are a power of two apart
@@ -712,7 +721,6 @@ void forward_run(QueryBlock run, float* workspace) {
   const AttentionShape& shape = *run.shape;
   const AttentionSequence& s = *run.sequence;
   const Tiling tiling = tiling_of(shape);
-  const int64_t width = shape.head_dim;
   KvChunk copy;
   if (packs(shape) && s.keys.size() == 1) {
     const KvChunk& chunk = s.keys[0];
@@ -720,16 +728,15 @@ void forward_run(QueryBlock run, float* workspace) {
     const int64_t origin = s.first_position - chunk.first_position;
     const int64_t begin = std::clamp<int64_t>(origin + run.row(0) - sight.before, 0, chunk.rows),
                   end = std::clamp<int64_t>(origin + run.row(run.count - 1) + sight.after + 1, begin, chunk.rows);
-    float* const k = workspace + block_workspace(shape);
-    copy = packed(chunk, begin, end - begin, run.head_offset, width, k, k + (end - begin) * width);
+    copy = packed(chunk, begin, end - begin, run, workspace + block_workspace(shape));
     run.keys = {&copy, 1};
-    run.head_offset = 0;
+    run.k_offset = run.v_offset = 0;
   }
   const Blocks blocks(run.count, tiling.columns, 16);
   for (int64_t at = 0; at < run.count; at += blocks.size) {
     const QueryBlock block = run.part(at, blocks.size), next = run.part(at + block.count, blocks.size);
-    next.prefetch(s.q, s.q_stride);
-    block.prefetch(s.out, s.out_stride);
+    next.prefetch(s.q, s.q_stride, shape.head_dim);
+    block.prefetch(s.out, s.out_stride, shape.value_width());
     forward_block(block, workspace);
   }
 }
@@ -745,21 +752,22 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
   const AttentionSequence& sequence = gradient.forward;
   const KvChunk& chunk = sequence.keys[0];
   const Tiling tiling = tiling_of(shape);
-  const int64_t width = shape.head_dim, group = group_of(shape), ld = tiling.leading();
-  float* const q_t = workspace;                     // [width, columns], scaled
-  float* const do_t = q_t + width * ld;             // [width, columns]
-  float* const dq_t = do_t + width * ld;            // [width, columns], without the scale
-  float* const q = dq_t + width * ld;               // [columns, width]
-  float* const d_out = q + tiling.columns * width;  // [columns, width]
-  float* const s = d_out + tiling.columns * width;  // [keys, columns]
-  float* const dp = s + tiling.keys * ld + 16;      // [keys, columns], with zeros on all sides for add_diagonals
+  const int64_t width = shape.head_dim, value_width = shape.value_width();
+  const int64_t group = group_of(shape), ld = tiling.leading();
+  float* const q_t = workspace;                           // [width, columns], scaled
+  float* const do_t = q_t + width * ld;                   // [value_width, columns]
+  float* const dq_t = do_t + value_width * ld;            // [width, columns], without the scale
+  float* const q = dq_t + width * ld;                     // [columns, width]
+  float* const d_out = q + tiling.columns * width;        // [columns, value_width]
+  float* const s = d_out + tiling.columns * value_width;  // [keys, columns]
+  float* const dp = s + tiling.keys * ld + 16;            // [keys, columns], with zeros on all sides for add_diagonals
   float* const lse = dp + tiling.keys * ld;
   float* const delta = lse + ld;
   float* const scales = delta + ld;
   float* const segment = scales + ld;                             // bias_segment_size
   float* const slopes_tile = segment + bias_segment_size(shape);  // [keys, columns], slopes_size
   float* const dk = slopes_tile + slopes_size(shape);             // [rows, width], without the scale
-  float* const dv = dk + chunk.rows * width;                      // [rows, width]
+  float* const dv = dk + chunk.rows * width;                      // [rows, value_width]
   float* const d_bias = gradient.d_bias ? gradient.d_bias + kv_head * bias_table_size(shape) : nullptr;
   float* const slopes = d_bias && shape.softcap > 0 ? slopes_tile : nullptr;
   if (d_bias) {
@@ -767,28 +775,29 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
     std::fill_n(dp - 16, 16 + tiling.keys * ld, 0.f);
   }
   if (gradient.d_sinks) std::fill_n(gradient.d_sinks + kv_head * group, group, 0.f);
-  std::fill_n(dk, 2 * chunk.rows * width, 0.f);
+  std::fill_n(dk, chunk.rows * (width + value_width), 0.f);
   std::fill_n(scales, tiling.columns, shape.scale);
 
-  const QueryBlock all{&shape, &sequence, kv_head, 0, sequence.rows * group, sequence.keys, kv_head * width};
+  const QueryBlock all{
+      &shape, &sequence, kv_head, 0, sequence.rows * group, sequence.keys, kv_head * width, kv_head * value_width};
   const Blocks blocks(all.count, tiling.columns, 16);
   for (int64_t at = 0; at < all.count; at += blocks.size) {
     const QueryBlock queries = all.part(at, blocks.size);
     const int64_t count = queries.count, padded = queries.padded();
     std::array<const float*, kMostColumns> q_rows, out_rows, do_rows;
     std::array<float*, kMostColumns> dq_rows;
-    queries.addresses(sequence.q, sequence.q_stride, q_rows.data());
-    queries.addresses<const float>(sequence.out, sequence.out_stride, out_rows.data());
-    queries.addresses(gradient.d_out, sequence.out_stride, do_rows.data());
-    queries.addresses(gradient.dq, sequence.q_stride, dq_rows.data());
+    queries.addresses(sequence.q, sequence.q_stride, width, q_rows.data());
+    queries.addresses<const float>(sequence.out, sequence.out_stride, value_width, out_rows.data());
+    queries.addresses(gradient.d_out, sequence.out_stride, value_width, do_rows.data());
+    queries.addresses(gradient.dq, sequence.q_stride, width, dq_rows.data());
     HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), count, width, query_factor(shape), q_t, ld);
-    HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, width, 1, do_t, ld);
-    HWY_DYNAMIC_DISPATCH(row_dots)(out_rows.data(), do_rows.data(), count, width, delta);
+    HWY_DYNAMIC_DISPATCH(transpose_in)(do_rows.data(), count, value_width, 1, do_t, ld);
+    HWY_DYNAMIC_DISPATCH(row_dots)(out_rows.data(), do_rows.data(), count, value_width, delta);
     zero_padding(q_t, ld, width, queries);
-    zero_padding(do_t, ld, width, queries);
+    zero_padding(do_t, ld, value_width, queries);
     for (int64_t c = 0; c < count; ++c) {
       std::copy_n(q_rows[c], width, q + c * width);
-      std::copy_n(do_rows[c], width, d_out + c * width);
+      std::copy_n(do_rows[c], value_width, d_out + c * value_width);
       const float value = sequence.lse[queries.row(c) * shape.heads + queries.head(c)];
       lse[c] = value == -kInfinity ? kInfinity : value;  // no key seen: exp(s - inf) = 0 everywhere
       if (gradient.d_sinks) {
@@ -797,7 +806,7 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
       }
     }
     std::fill(q + count * width, q + padded * width, 0.f);
-    std::fill(d_out + count * width, d_out + padded * width, 0.f);
+    std::fill(d_out + count * value_width, d_out + padded * value_width, 0.f);
     std::fill(lse + count, lse + padded, kInfinity);
     std::fill(delta + count, delta + padded, 0.f);
     for (int64_t d = 0; d < width; ++d) std::fill_n(dq_t + d * ld, padded, 0.f);
@@ -805,8 +814,8 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
     for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
       const int64_t columns = b.end - b.begin;
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, ld, 0, s, ld);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.v, b.stride, do_t + b.begin, ld, 0, dp,
-                ld);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, value_width, 1, b.v, b.stride, do_t + b.begin, ld, 0,
+                dp, ld);
       HWY_DYNAMIC_DISPATCH(gradient_step)
       (s, dp, ld, b.keys, columns, lse + b.begin, delta + b.begin, shape.softcap, bias_of(queries, b, segment), group,
        slopes);
@@ -821,8 +830,8 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
         (dp, ld, b.keys, columns, group, d_bias + origin, -origin, bias_table_size(shape) - origin);
       }
       if (slopes) HWY_DYNAMIC_DISPATCH(multiply_tile)(dp, slopes, ld, b.keys, columns);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, s, ld, d_out + b.begin * width, width, 1,
-                dv + b.row * width, width);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, value_width, columns, 1, s, ld, d_out + b.begin * value_width,
+                value_width, 1, dv + b.row * value_width, value_width);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, ld, q + b.begin * width, width, 1,
                 dk + b.row * width, width);
       gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, ld, 1, dq_t + b.begin,
@@ -833,13 +842,14 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
   for (int64_t r = 0; r < chunk.rows; ++r) {
     float* const dk_row = gradient.dk + r * chunk.stride + kv_head * width;
     for (int64_t d = 0; d < width; ++d) dk_row[d] = shape.scale * dk[r * width + d];
-    std::copy_n(dv + r * width, width, gradient.dv + r * chunk.stride + kv_head * width);
+    std::copy_n(dv + r * value_width, value_width, gradient.dv + r * chunk.stride + kv_head * value_width);
   }
 }
 
 void check_shape(const AttentionShape& shape) {
-  TRANSEPT_CHECK(shape.kv_heads >= 1 && shape.heads % shape.kv_heads == 0 && shape.head_dim >= 1 && shape.window >= 0);
-  TRANSEPT_CHECK(shape.softcap >= 0 && (!shape.bias || shape.bias_distances >= 1));
+  TRANSEPT_CHECK(shape.kv_heads >= 1 && shape.heads % shape.kv_heads == 0 && shape.head_dim >= 1);
+  TRANSEPT_CHECK(shape.value_dim >= 0 && shape.window >= 0 && shape.softcap >= 0 &&
+                 (!shape.bias || shape.bias_distances >= 1));
 }
 
 }  // namespace
@@ -850,12 +860,13 @@ constexpr bool fits_few(const Tiling& t) {
 static_assert(fits_few(kLongTiling) && fits_few(kShortTiling), "forward_few fits in the workspace of tiles");
 
 int64_t attention_forward_workspace(const AttentionShape& shape) {
-  return block_workspace(shape) + 2 * packed_rows(shape) * shape.head_dim;
+  return block_workspace(shape) + 2 * packed_rows(shape) * packed_stride(shape);
 }
 
 int64_t attention_backward_workspace(const AttentionShape& shape, int64_t most_keys) {
   const Tiling t = tiling_of(shape);
-  return (3 * t.leading() + 2 * t.columns + 2 * most_keys) * shape.head_dim + (2 * t.keys + 3) * t.leading() + 16 +
+  return (2 * t.leading() + t.columns + most_keys) * shape.head_dim +
+         (t.leading() + t.columns + most_keys) * shape.value_width() + (2 * t.keys + 3) * t.leading() + 16 +
          bias_segment_size(shape) + slopes_size(shape);
 }
 
@@ -871,8 +882,14 @@ void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<
     const Blocks runs = runs_of(shape, s->rows);
     // Late runs see the most keys: first, so that no worker is left with a long one at the end.
     const int64_t first = (runs.count - 1 - unit / shape.kv_heads) * runs.size, kv_head = unit % shape.kv_heads;
-    const QueryBlock run{
-        &shape, s, kv_head, first, std::min(runs.size, runs.columns - first), s->keys, kv_head * shape.head_dim};
+    const QueryBlock run{&shape,
+                         s,
+                         kv_head,
+                         first,
+                         std::min(runs.size, runs.columns - first),
+                         s->keys,
+                         kv_head * shape.head_dim,
+                         kv_head * shape.value_width()};
     float* const scratch = workspace + worker * per_worker;
     if (run.count <= kFewColumns) {
       forward_few(run, scratch);

@@ -18,8 +18,9 @@ namespace transept {
 // and the softmax over the keys, with the head's sink in its denominator where there are sinks (gpt-oss).
 struct AttentionShape {
   int64_t heads = 1;
-  int64_t kv_heads = 1;  // divides heads
-  int64_t head_dim = 1;  // any size
+  int64_t kv_heads = 1;   // divides heads
+  int64_t head_dim = 1;   // elements of a head of queries and keys; any size
+  int64_t value_dim = 0;  // elements of a head of values, and so of the result; 0: head_dim
   float scale = 1;
   bool causal = true;  // a query at position i sees keys at positions <= i; false: later ones too
   int64_t window = 0;  // W > 0: only keys at positions in (i - W, i + W); 0: no bound
@@ -30,10 +31,13 @@ struct AttentionShape {
   int64_t bias_first = 0;
   int64_t bias_distances = 0;
   const float* sinks = nullptr;  // [heads]: one more logit of the softmax, without a value; null: none
+
+  int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 // A run of consecutive positions whose keys and values lie in memory at a fixed stride. Row r, KV head g starts at k +
-// r * stride + g * head_dim.
+// r * stride + g * head_dim, its value at v + r * stride + g * value_dim. Both are only read, and may be the same
+// memory: latent attention takes a part of each key as its value.
 struct KvChunk {
   const float* k = nullptr;
   const float* v = nullptr;
@@ -50,7 +54,7 @@ struct AttentionSequence {
   int64_t rows = 0;
   int64_t first_position = 0;  // position of query row 0
   std::span<const KvChunk> keys;
-  float* out = nullptr;  // row r, head h at out + r * out_stride + h * head_dim
+  float* out = nullptr;  // row r, head h at out + r * out_stride + h * value_dim
   int64_t out_stride = 0;
   float* lse = nullptr;  // [rows, heads]: log-sum-exp of the visible scores and the sink, for the backward pass
 };
@@ -61,7 +65,7 @@ struct AttentionGradient {
   const float* d_out = nullptr;  // laid out as out
   float* dq = nullptr;           // laid out as q, same stride
   float* dk = nullptr;           // row r, KV head g at dk + r * forward.keys[0].stride + g * head_dim
-  float* dv = nullptr;           // as dk
+  float* dv = nullptr;           // row r, KV head g at dv + r * forward.keys[0].stride + g * value_dim
   float* d_bias = nullptr;       // as the table: the sum over the pairs at each distance; null: not wanted
   float* d_sinks = nullptr;      // [heads]; null: not wanted
 };

@@ -19,8 +19,9 @@ const double* query(const AttentionInput& in, int64_t row, int64_t head) {
   return in.q.data() + (row * in.heads + head) * in.head_dim;
 }
 
-int64_t key_offset(const AttentionInput& in, int64_t key, int64_t head) {
-  return (key * in.kv_heads + head / (in.heads / in.kv_heads)) * in.head_dim;
+// Where the row of a key and query head begins, among rows of all keys' heads of `width`.
+int64_t key_offset(const AttentionInput& in, int64_t key, int64_t head, int64_t width) {
+  return (key * in.kv_heads + head / (in.heads / in.kv_heads)) * width;
 }
 
 double dot(const double* a, const double* b, int64_t n) {
@@ -47,7 +48,7 @@ std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t
   if (slopes) slopes->assign(p.size(), 1.0);
   for (int64_t j = 0; j < keys; ++j) {
     if (!sees(in, row, j)) continue;
-    double s = in.scale * dot(query(in, row, head), in.k.data() + key_offset(in, j, head), in.head_dim);
+    double s = in.scale * dot(query(in, row, head), in.k.data() + key_offset(in, j, head, in.head_dim), in.head_dim);
     if (in.softcap > 0) {
       s = in.softcap * std::tanh(s / in.softcap);
       if (slopes) (*slopes)[static_cast<size_t>(j)] = 1 - (s / in.softcap) * (s / in.softcap);
@@ -73,15 +74,16 @@ std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t
 
 AttentionOutput attention_forward(const AttentionInput& in) {
   const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
-  AttentionOutput result{std::vector<double>(in.q.size(), 0.0),
+  const int64_t value_width = in.value_width();
+  AttentionOutput result{std::vector<double>(static_cast<size_t>(rows * in.heads * value_width), 0.0),
                          std::vector<double>(static_cast<size_t>(rows * in.heads))};
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t h = 0; h < in.heads; ++h) {
       const std::vector<double> p = probabilities(in, r, h, &result.lse[static_cast<size_t>(r * in.heads + h)]);
-      double* out = result.out.data() + (r * in.heads + h) * in.head_dim;
+      double* out = result.out.data() + (r * in.heads + h) * value_width;
       for (int64_t j = 0; j < keys; ++j) {
-        const double* v = in.v.data() + key_offset(in, j, h);
-        for (int64_t d = 0; d < in.head_dim; ++d) out[d] += p[static_cast<size_t>(j)] * v[d];
+        const double* v = in.v.data() + key_offset(in, j, h, value_width);
+        for (int64_t d = 0; d < value_width; ++d) out[d] += p[static_cast<size_t>(j)] * v[d];
       }
     }
   }
@@ -93,6 +95,7 @@ AttentionOutput attention_forward(const AttentionInput& in) {
 // k_j;  dk_j += scale cap' ds_ij q_i.
 AttentionGradients attention_backward(const AttentionInput& in, const std::vector<double>& d_out) {
   const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
+  const int64_t value_width = in.value_width();
   const auto zeros = [](const std::vector<double>& x) { return std::vector<double>(x.size(), 0.0); };
   AttentionGradients g{zeros(in.q), zeros(in.k), zeros(in.v), zeros(in.bias), zeros(in.sinks)};
   for (int64_t r = 0; r < rows; ++r) {
@@ -100,11 +103,11 @@ AttentionGradients attention_backward(const AttentionInput& in, const std::vecto
       double lse;
       std::vector<double> slopes;
       const std::vector<double> p = probabilities(in, r, h, &lse, &slopes);
-      const double* go = d_out.data() + (r * in.heads + h) * in.head_dim;
+      const double* go = d_out.data() + (r * in.heads + h) * value_width;
       std::vector<double> dp(p.size());
       double mean = 0;
       for (int64_t j = 0; j < keys; ++j) {
-        dp[static_cast<size_t>(j)] = dot(go, in.v.data() + key_offset(in, j, h), in.head_dim);
+        dp[static_cast<size_t>(j)] = dot(go, in.v.data() + key_offset(in, j, h, value_width), value_width);
         mean += p[static_cast<size_t>(j)] * dp[static_cast<size_t>(j)];
       }
       if (!in.sinks.empty())
@@ -113,13 +116,13 @@ AttentionGradients attention_backward(const AttentionInput& in, const std::vecto
       double* dq = g.dq.data() + (r * in.heads + h) * in.head_dim;
       for (int64_t j = 0; j < keys; ++j) {
         if (!sees(in, r, j)) continue;
-        const int64_t at = key_offset(in, j, h);
+        const int64_t at = key_offset(in, j, h, in.head_dim), v_at = key_offset(in, j, h, value_width);
         const double probability = p[static_cast<size_t>(j)];
         const double ds = probability * (dp[static_cast<size_t>(j)] - mean);
         if (!in.bias.empty()) g.d_bias[bias_at(in, r, j, h)] += ds;
         const double d_product = in.scale * slopes[static_cast<size_t>(j)] * ds;
+        for (int64_t d = 0; d < value_width; ++d) g.dv[static_cast<size_t>(v_at + d)] += probability * go[d];
         for (int64_t d = 0; d < in.head_dim; ++d) {
-          g.dv[static_cast<size_t>(at + d)] += probability * go[d];
           dq[d] += d_product * in.k[static_cast<size_t>(at + d)];
           g.dk[static_cast<size_t>(at + d)] += d_product * q[d];
         }

@@ -7,7 +7,8 @@
 
 namespace transept::ref {
 
-// One sequence. q and out are [rows, heads, head_dim]; k and v [keys, kv_heads, head_dim] with a position each.
+// One sequence. q is [rows, heads, head_dim], out [rows, heads, value_dim]; k [keys, kv_heads, head_dim] and v [keys,
+// kv_heads, value_dim] with a position each.
 struct AttentionInput {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
   double scale = 1;
@@ -21,6 +22,9 @@ struct AttentionInput {
   std::vector<double> bias = {};
   int64_t bias_first = 0;
   std::vector<double> sinks = {};  // [heads]; empty: none
+  int64_t value_dim = 0;           // 0: head_dim
+
+  int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 struct AttentionOutput {

@@ -12,7 +12,7 @@ namespace transept {
 
 enum class RopePairing { kHalfSplit, kInterleaved };
 
-// x holds `heads` heads of `head_dim` floats from the start of each row (x.width >= heads * head_dim); the first
+// x holds `heads` heads, `head_dim` floats apart from the start of each row; the first
 // `rotated` (even) elements of each head turn, the rest stay. cos and sin are [x.rows, rotated / 2], `table_stride`
 // floats between rows. direction +1: forward; -1: the transposed map, which is the backward pass (and the inverse,
 // where the amplitude is 1).

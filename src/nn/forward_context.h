@@ -43,6 +43,9 @@ struct EncodedSource {
   BatchLayout layout;
 };
 
+// How latent attention reads a cache (nn/attention/mla.cc); both give the same.
+enum class LatentForm { kCheaper, kAbsorbed, kExpanded };
+
 // What the routers of a training pass are given and tell. Without one (evaluation, generation) there are no balance
 // losses, no jitter and no capacity: every choice is computed.
 struct RouterPass {
@@ -61,6 +64,7 @@ struct ForwardContext {
   // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 }  // namespace transept

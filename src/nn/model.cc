@@ -44,7 +44,7 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
     source.layout = call.source_layout;
   }
   return stack_->forward(op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
-                              source.layout.empty() ? nullptr : &source, call.observe, call.routers});
+                              source.layout.empty() ? nullptr : &source, call.observe, call.routers, call.latents});
 }
 
 Var Model::encoded(const OpContext& op, const ForwardCall& call) const {

@@ -28,6 +28,7 @@ struct ForwardCall {
   bool recompute = false;  // keep only each layer's input for the backward pass
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;  // of a training pass; must live until the backward pass is through
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 class Model {

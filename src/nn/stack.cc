@@ -79,8 +79,8 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
   }
   TRANSEPT_CHECK(positions.size() == call.tokens.size() && !positions.empty());
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
-  const ForwardContext context{op,           call.layout, lengths,      end,         call.cache,
-                               call.dropout, call.source, call.observe, call.routers};
+  const ForwardContext context{op,           call.layout, lengths,      end,          call.cache,
+                               call.dropout, call.source, call.observe, call.routers, call.latents};
 
   Var x = embed_tokens(op, call, positions, end);
   for (const auto& block : blocks_) {

@@ -23,6 +23,7 @@ struct StackCall {
   const EncodedSource* source = nullptr;
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
+  LatentForm latents = LatentForm::kCheaper;
 };
 
 class Stack {

@@ -17,8 +17,10 @@ struct Operands {
   Param sinks;
   BatchLayout queries, keys;
 
-  int64_t out_width() const { return shape.heads * shape.head_dim; }
+  int64_t query_width() const { return shape.heads * shape.head_dim; }
   int64_t key_width() const { return shape.kv_heads * shape.head_dim; }
+  int64_t value_width() const { return shape.kv_heads * shape.value_width(); }
+  int64_t out_width() const { return shape.heads * shape.value_width(); }
 };
 
 int64_t rows_of(const BatchLayout& layout) {
@@ -32,14 +34,15 @@ int64_t rows_of(const BatchLayout& layout) {
 
 bool apart(int64_t a, int64_t a_width, int64_t b, int64_t b_width) { return a + a_width <= b || b + b_width <= a; }
 
-void check_columns(const AttentionInputs& in, const Operands& o, bool one) {
-  TRANSEPT_CHECK(in.q_column >= 0 && in.q_column + o.out_width() <= in.q.width);
+void check_columns(const AttentionInputs& in, const Operands& o, bool one, bool gradients) {
+  TRANSEPT_CHECK(in.q_column >= 0 && in.q_column + o.query_width() <= in.q.width);
   if (in.kv.rows == 0) return;
   TRANSEPT_CHECK(in.k_column >= 0 && in.k_column + o.key_width() <= in.kv.width);
-  TRANSEPT_CHECK(in.v_column >= 0 && in.v_column + o.key_width() <= in.kv.width);
-  TRANSEPT_CHECK(apart(in.k_column, o.key_width(), in.v_column, o.key_width()));
-  TRANSEPT_CHECK(!one || (apart(in.q_column, o.out_width(), in.k_column, o.key_width()) &&
-                          apart(in.q_column, o.out_width(), in.v_column, o.key_width())));
+  TRANSEPT_CHECK(in.v_column >= 0 && in.v_column + o.value_width() <= in.kv.width);
+  if (!gradients) return;
+  TRANSEPT_CHECK(apart(in.k_column, o.key_width(), in.v_column, o.value_width()));
+  TRANSEPT_CHECK(!one || (apart(in.q_column, o.query_width(), in.k_column, o.key_width()) &&
+                          apart(in.q_column, o.query_width(), in.v_column, o.value_width())));
 }
 
 void check_bias(const Operands& o) {
@@ -132,7 +135,7 @@ Var attention(const OpContext& context, const AttentionInputs& in, const Attenti
              bias,        sinks,
              queries,     keys};
   const bool one = in.q.value.data() == in.kv.value.data() && in.q.gradient == in.kv.gradient;
-  check_columns(in, o, one);
+  check_columns(in, o, one, context.tape != nullptr);
   check_bias(o);
   if (bias) {
     o.shape.bias = o.bias.table->data();
@@ -166,7 +169,7 @@ Var attention(const OpContext& context, const AttentionInputs& in, const Attenti
       if (read < width) std::fill_n(buffer.data(), buffer.size(), 0.f);
       return buffer;
     };
-    const int64_t q_read = o.out_width(), kv_read = 2 * o.key_width();
+    const int64_t q_read = o.query_width(), kv_read = o.key_width() + o.value_width();
     Buffer dq = blank(q_rows, o.q_width, one ? q_read + kv_read : q_read);
     Buffer dkv = one ? dq : blank(kv_rows, o.kv_width, kv_read);
     const int64_t sequences = static_cast<int64_t>(batch.size()), table = o.bias.distances * o.shape.heads;

@@ -13,8 +13,8 @@
 namespace transept {
 
 // Where queries, keys and values lie: heads side by side, from a column of each row on. Self-attention on a fused
-// projection: q and kv are one Var. Columns that are not read get a gradient of zero; the columns of keys and values,
-// and in one Var those of the queries, do not overlap.
+// projection: q and kv are one Var. Columns that are not read get a gradient of zero; where there are gradients, the
+// columns of keys and values, and in one Var those of the queries, do not overlap.
 struct AttentionInputs {
   const Var& q;
   int64_t q_column;
@@ -26,7 +26,7 @@ struct AttentionInputs {
 // Keys and values of a sequence that lie elsewhere, in order of position, all before its rows of `kv`; may be empty.
 using CachedKeys = std::function<std::span<const KvChunk>(int64_t sequence)>;
 
-// Result [q.rows, heads * head_dim]. Sequence s of the queries sees, as `shape` says, the rows of sequence s of the
+// Result [q.rows, heads * value_dim]. Sequence s of the queries sees, as `shape` says, the rows of sequence s of the
 // keys and before them what `cached` names. In self-attention both layouts are the same. With a tape there must be no
 // cache; without, `kv` may be an empty Var when everything is cached. The pointers of `shape` are left null: they come
 // from `bias`, whose table covers every visible pair, and `sinks` [heads]; either may be empty. In the backward pass

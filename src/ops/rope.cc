@@ -15,7 +15,7 @@ void rotate(ThreadPool& pool, Rows x, const BatchLayout& layout, int64_t heads, 
   for (size_t i = 0; i < layout.size(); ++i) {
     const SequenceRows& s = layout[i];
     const RotationTable& table = *tables[i];
-    TRANSEPT_CHECK(2 * table.pairs <= head_dim);
+    TRANSEPT_CHECK(2 * table.pairs <= head_dim && (heads - 1) * head_dim + 2 * table.pairs <= x.width);
     TRANSEPT_CHECK(s.first_row + s.rows <= x.rows && s.first_position + s.rows <= table.positions);
     for_rows(pool, s.rows, heads * head_dim, [&](int64_t first, int64_t rows) {
       const int64_t at = (s.first_position + first) * table.pairs;
@@ -31,7 +31,7 @@ void rotate(ThreadPool& pool, Rows x, const BatchLayout& layout, int64_t heads, 
 void rotate_in_place(const OpContext& context, const Var& x, int64_t column, const BatchLayout& layout, int64_t heads,
                      int64_t head_dim, std::span<const std::shared_ptr<const RotationTable>> tables) {
   TRANSEPT_CHECK(tables.size() == layout.size());
-  TRANSEPT_CHECK(column >= 0 && column + heads * head_dim <= x.width);
+  TRANSEPT_CHECK(column >= 0);
   const auto from_column = [column, rows = x.rows, width = x.width](float* data) {
     return Rows{data + column, rows, width - column, width};
   };

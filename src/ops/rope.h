@@ -20,9 +20,9 @@ struct RotationTable {
   bool interleaved = false;  // pairs are neighbours (2i, 2i + 1), not (i, i + pairs)
 };
 
-// Rotates `heads` heads from `column` of every row of x on, by the angles of its position in its sequence's table:
-// tables[s] is that of layout[s] and has all its positions; it may serve several sequences. x's former value is gone:
-// the op that made it must not have kept it.
+// Rotates the first 2 * pairs elements of `heads` heads, `head_dim` apart from `column` of every row of x on, by the
+// angles of its position in its sequence's table: tables[s] is that of layout[s] and has all its positions; it may
+// serve several sequences. x's former value is gone: the op that made it must not have kept it.
 void rotate_in_place(const OpContext& context, const Var& x, int64_t column, const BatchLayout& layout, int64_t heads,
                      int64_t head_dim, std::span<const std::shared_ptr<const RotationTable>> tables);
 

@@ -10,9 +10,15 @@ namespace {
 
 constexpr int64_t kFloat = 4;  // bytes
 
+// Elements a token.
 struct AttentionWidths {
-  int64_t query, kv, qkv, heads;
-  int64_t qk_norm;  // elements that the norm of queries and keys keeps a token
+  int64_t query, kv;  // of cross-attention
+  int64_t in;         // kept of queries, keys and values, and of the latents that they are made from
+  int64_t out, heads;
+  int64_t qk_norm;    // kept by the norms of queries and keys, or of latents
+  int64_t gradients;  // made by the backward pass beside that of `out`
+  int64_t inference;  // made by a pass without gradients
+  int64_t expanded;   // made of each cached token in such a pass
 };
 AttentionWidths widths(const GqaSpec& a) {
   int64_t kept = 0;
@@ -21,7 +27,28 @@ AttentionWidths widths(const GqaSpec& a) {
     const int64_t statistics = a.qk_norm == QkNorm::kLayernorm ? 2 : 1;
     kept = a.query_width() + a.kv_width() + statistics * (together ? 2 : a.num_attention_heads + a.num_key_value_heads);
   }
-  return {a.query_width(), a.kv_width(), a.qkv_width(), a.num_attention_heads, kept};
+  return {a.query_width(),
+          a.kv_width(),
+          a.qkv_width(),
+          a.query_width(),
+          a.num_attention_heads,
+          kept,
+          a.qkv_width() + kept,
+          a.qkv_width() + a.query_width(),
+          0};
+}
+AttentionWidths widths(const MlaSpec& a) {
+  const int64_t q_norm = a.q_lora_rank > 0 ? a.q_lora_rank + 1 : 0, latents = a.num_attention_heads * a.kv_lora_rank;
+  return {
+      0,
+      0,
+      a.query_width() + a.q_lora_rank + a.record_width() + a.expanded_width(),
+      a.value_width(),
+      a.num_attention_heads,
+      a.kv_lora_rank + 1 + q_norm,
+      a.query_width() + a.expanded_width(),
+      a.query_width() + a.record_width() + a.value_width() + std::max(a.expanded_width(), a.absorbed_width() + latents),
+      a.expanded_width()};
 }
 AttentionWidths widths(const AttentionSpec& any) {
   return std::visit([](const auto& a) { return widths(a); }, any);
@@ -79,9 +106,9 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const Token
   const int64_t norms = shared_norm ? 1 : sandwich ? 2 * sublayers : sublayers;
   LayerSaved saved{.residual_in = hidden,
                    .attention_input = hidden,
-                   .qkv = n * a.qkv,
+                   .qkv = n * a.in,
                    .qk_norm = n * a.qk_norm,
-                   .attention_output = n * a.query,
+                   .attention_output = n * a.out,
                    .log_sum_exp = n * a.heads,
                    .cross_attention = none,
                    .residual_middle = parallel ? none : hidden,  // parallel: nothing reads it
@@ -120,7 +147,7 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   const Count ffn = standing_ffn + gradient + outside + masked + ffn_backward;
   // Gradients of the residual (and, parallel, of the norm that both read), of attention_output and of qkv.
   const Count attention =
-      standing_attention + gradient + (parallel ? gradient : outside) + s.attention_output + s.qkv + s.qk_norm;
+      standing_attention + gradient + (parallel ? gradient : outside) + s.attention_output + rows.own * a.gradients;
   Count peak = std::max(ffn, attention);
   if (layer.cross_attention) {
     peak = std::max(peak, standing_cross + gradient + outside + rows.own * (2 * a.query) + rows.source * (2 * a.kv) +
@@ -176,12 +203,14 @@ ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t co
           .backward_transient = std::max<int64_t>(0, (backward * kFloat).value() - (saved * kFloat).value())};
 }
 
-int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows) {
-  Count widest;
+int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows, int64_t cached) {
+  Count widest;  // a row
+  int64_t expanded = 0;
   for (const StackSpec* stack : {static_cast<const StackSpec*>(&spec), &spec.encoder}) {
     for (const LayerSpec& layer : stack->layers) {
       const AttentionWidths a = widths(layer.attention);
-      const Count attention = Count(a.qkv) + a.query;
+      const Count attention(a.inference);
+      if (layer.causal) expanded = std::max(expanded, a.expanded);
       const FfnWidths of_ffn = ffn_widths(spec, layer);
       const Count ffn = of_ffn.saved + of_ffn.forward;
       // Parallel: the norm's output stays for the second sublayer.
@@ -191,7 +220,7 @@ int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows) 
   }
   const Count row =
       Count(spec.hidden_size) + spec.hidden_size + widest;  // residual, its normalized form, and one sublayer
-  return ((Count(rows) * row + Count(logit_rows) * spec.vocab_size) * kFloat).value();
+  return ((Count(rows) * row + Count(cached) * expanded + Count(logit_rows) * spec.vocab_size) * kFloat).value();
 }
 
 }  // namespace transept

@@ -19,7 +19,7 @@ struct TokenRows {
 struct LayerSaved {
   Count residual_in;       // input of the layer
   Count attention_input;   // normalized
-  Count qkv;               // after rotation
+  Count qkv;               // after rotation; of latent attention, expanded, and what they are made from
   Count qk_norm;           // queries and keys before their norm, and its statistics
   Count attention_output;  // before the output projection
   Count log_sum_exp;       // of each row of scores, one a head
@@ -55,6 +55,7 @@ ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t co
                                  bool recompute);
 
 // A forward pass of `rows` tokens without gradients, of which `logit_rows` reach the head: layers share their buffers.
-int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows);
+// `cached`: tokens whose latents such a pass expands, where attention has some.
+int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows, int64_t cached = 0);
 
 }  // namespace transept

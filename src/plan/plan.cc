@@ -40,9 +40,8 @@ int64_t elements(const ParamDecl& p) {
   return n;
 }
 
-int64_t window_of(const GqaSpec& a) { return a.sliding_window; }
 int64_t window_of(const AttentionSpec& any) {
-  return std::visit([](const auto& a) { return window_of(a); }, any);
+  return std::visit([](const auto& a) { return a.sliding_window; }, any);
 }
 
 int64_t visible(int64_t window, int64_t context) { return window > 0 ? std::min(window, context) : context; }
@@ -207,7 +206,7 @@ void count_memory(const ArchSpec& spec, Plan& plan) {
   m.activations = m.activation_terms.total();
   m.peak_training = (Count(m.training_weights) + m.gradients + m.optimizer + m.activations).value();
   const int64_t rows = std::max(std::min(plan.context, kPrefillRows), plan.batch);
-  m.inference_workspace = inference_bytes(spec, rows, plan.batch);
+  m.inference_workspace = inference_bytes(spec, rows, plan.batch, plan.context - std::min(plan.context, kPrefillRows));
   m.peak_inference = (Count(m.weights) + plan.kv_cache.batch_bytes + m.inference_workspace).value();
 }
 
@@ -251,7 +250,8 @@ void count_serving(const ArchSpec& spec, Plan& plan, int64_t memory_bytes) {
   s.memory_bytes = memory_bytes;
   if (memory_bytes <= 0) return;
   // The workspace has a part for a piece of a prompt, and one for each sequence's row and logits.
-  const int64_t piece = inference_bytes(spec, std::min(plan.context, kPrefillRows), 0);
+  const int64_t piece_rows = std::min(plan.context, kPrefillRows);
+  const int64_t piece = inference_bytes(spec, piece_rows, 0, plan.context - piece_rows);
   const Count each = Count(plan.kv_cache.bytes) + inference_bytes(spec, 1, 1);
   const Count fixed = Count(plan.memory.weights) + piece;
   if (fixed.value() < memory_bytes) s.largest_batch = (memory_bytes - fixed.value()) / each.value();

@@ -22,7 +22,11 @@ void declare_layer(const LayerSpec& layer, const std::string& prefix, int64_t in
   });
   if (layer.cross_attention) {
     sublayer("cross_attention", Part::kCrossAttention, [&] {
-      std::visit([&](const auto& kind) { kind.declare_cross(width, norm_unit(layer.norm), p); }, layer.attention);
+      std::visit(
+          [&]<class K>(const K& kind) {
+            if constexpr (K::kCross) kind.declare_cross(width, norm_unit(layer.norm), p);
+          },
+          layer.attention);
     });
   }
   const auto declare_ffn = [&] {

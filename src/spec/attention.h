@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct EnumNames<QkNormScope> {
 // attention, one is multi-query.
 struct GqaSpec {
   static constexpr std::string_view kName = "gqa";
+  static constexpr bool kCross = true;  // whether a decoder can attend with it to its encoder
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;  // 0: as many as heads. Resolved by ArchSpec::resolve
   int64_t head_dim = 0;             // 0: hidden_size / heads. Resolved by ArchSpec::resolve
@@ -74,6 +76,7 @@ struct GqaSpec {
   int64_t query_width() const { return num_attention_heads * head_dim; }
   int64_t kv_width() const { return num_key_value_heads * head_dim; }
   int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
+  int64_t rotary_dim() const { return head_dim; }  // elements of a head that positions may turn
   double score_scale() const { return scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 
   // Elements of the norm's weights for this many heads.
@@ -113,7 +116,75 @@ struct GqaSpec {
   }
 };
 
-using AttentionKinds = Kinds<GqaSpec>;
+// Multi-head latent attention (arXiv:2405.04434 section 2.1). Keys and values of a token are made from one latent c of
+// kv_lora_rank elements, which is all that is kept of them beside one rotated key for all heads:
+//   c = rmsnorm(W_down x),  k_h = [W_UK,h c ; rope(W_kr x)],  v_h = W_UV,h c,
+//   q_h = [W_q,h x' ; rope(W_qr,h x')],  with x' = x, or rmsnorm(W_qdown x) where queries have a latent too,
+//   o_h = softmax(q_h k_h^T * scale) v_h.
+// Norms of latents have the eps of the layer's norm, and RMSNorm's unit offset when that has it.
+struct MlaSpec {
+  static constexpr std::string_view kName = "mla";
+  static constexpr bool kCross = false;
+  int64_t num_attention_heads = 0;
+  int64_t q_lora_rank = 0;
+  int64_t kv_lora_rank = 0;
+  int64_t qk_nope_head_dim = 0;
+  int64_t qk_rope_head_dim = 0;
+  int64_t v_head_dim = 0;
+  double scale = 0;
+  int64_t sliding_window = 0;
+  bool bias = false;
+
+  template <class V>
+  void fields(V& v) {
+    v("num_attention_heads", num_attention_heads, AtLeast{1}, "heads of queries, keys and values");
+    v("q_lora_rank", q_lora_rank, AtLeast{0}, "elements of the queries' latent; 0: projected from the input");
+    v("kv_lora_rank", kv_lora_rank, AtLeast{1}, "elements of the latent that keys and values are made from");
+    v("qk_nope_head_dim", qk_nope_head_dim, AtLeast{1}, "elements of a head of queries and keys that do not turn");
+    v("qk_rope_head_dim", qk_rope_head_dim, AtLeast{1},
+      "elements of a head of queries that turn, and of the one key that turns and that all heads share");
+    v("v_head_dim", v_head_dim, AtLeast{1}, "elements of a head of values");
+    v("scale", scale, AtLeast{0},
+      "factor on the scores before the softmax; 0: 1 / sqrt(qk_nope_head_dim + qk_rope_head_dim). The position's "
+      "scaling may multiply it (yarn's mscale_all_dim)");
+    v("sliding_window", sliding_window, AtLeast{0}, "keys a query sees, itself included; 0: every earlier one");
+    v("bias", bias, Any{}, "biases on the projections to latents and on the output projection");
+  }
+
+  int64_t query_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }  // of a head, and of its keys
+  int64_t query_width() const { return num_attention_heads * query_dim(); }
+  int64_t value_width() const { return num_attention_heads * v_head_dim; }
+  int64_t record_width() const { return kv_lora_rank + qk_rope_head_dim; }         // what is kept of a token
+  int64_t expanded_width() const { return query_width() + value_width(); }         // keys and values of all heads
+  int64_t absorbed_width() const { return num_attention_heads * record_width(); }  // queries against records
+  int64_t rotary_dim() const { return qk_rope_head_dim; }
+  double score_scale() const { return scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(query_dim())); }
+
+  // Rows of q and q_up: head by head, what does not turn before what does. Rows of kv_down: the latent, then the key
+  // that turns. Rows of kv_up: head by head, its key before its value.
+  void declare(int64_t hidden_size, Init unit, ParamList& p) const {
+    const auto project = [&](const char* name, int64_t out, int64_t in, Init init, bool biased) {
+      p.add(std::string(name) + ".weight", {out, in}, init);
+      if (biased) p.add(std::string(name) + ".bias", {out}, Init::kZeros);
+    };
+    if (q_lora_rank > 0) {
+      project("q_down", q_lora_rank, hidden_size, Init::kNormal, bias);
+      p.add("q_norm.weight", {q_lora_rank}, unit);
+      project("q_up", query_width(), q_lora_rank, Init::kNormal, false);
+    } else {
+      project("q", query_width(), hidden_size, Init::kNormal, false);
+    }
+    project("kv_down", record_width(), hidden_size, Init::kNormal, bias);
+    p.add("kv_norm.weight", {kv_lora_rank}, unit);
+    project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false);
+    project("output", hidden_size, value_width(), Init::kNormalResidual, bias);
+  }
+  std::vector<CacheRow> cache_rows() const { return {{"latent", kv_lora_rank}, {"k_rope", qk_rope_head_dim}}; }
+  // Of heads with keys and values of their own.
+  int64_t flops_per_query_key() const { return 2 * num_attention_heads * (query_dim() + v_head_dim); }
+};
+
+using AttentionKinds = Kinds<GqaSpec, MlaSpec>;
 using AttentionSpec = AttentionKinds::Any;
 
 }  // namespace transept

@@ -76,6 +76,7 @@ RopeAngles YarnScaling::angles(const RopeQuery& query) const {
   } else {
     angles.amplitude = temperature(1);
   }
+  angles.score_factor = std::pow(temperature(mscale_all_dim), 2);
   return angles;
 }
 

@@ -25,9 +25,12 @@ struct RopeQuery {
 
 // Pair i of a head at position p turns by p * inv_freq[i]; cosine and sine are multiplied by `amplitude`, so that a
 // score of two rotated vectors grows by its square (the attention temperature of arXiv:2309.00071 section 3.4).
+// `score_factor` multiplies the scores of heads of which only a part turns, by design: what does not turn has no
+// amplitude (DeepSeek-V2's published code).
 struct RopeAngles {
   std::vector<double> inv_freq;  // [rotated / 2]
   double amplitude = 1;
+  double score_factor = 1;
 };
 
 // theta^(-2i / rotated) (arXiv:2104.09864 section 3.2.2).
@@ -114,7 +117,8 @@ struct YarnScaling {
       "factor on queries and keys; 0: 0.1 ln(factor) + 1, or the ratio by mscale and mscale_all_dim");
     v("mscale", mscale, AtLeast{0},
       "with mscale_all_dim, both above 0: (0.1 mscale ln(factor) + 1) over the same of it");
-    v("mscale_all_dim", mscale_all_dim, AtLeast{0}, "see mscale");
+    v("mscale_all_dim", mscale_all_dim, AtLeast{0},
+      "see mscale; in latent attention scores are multiplied by (0.1 mscale_all_dim ln(factor) + 1)^2");
     v("truncate", truncate, Any{}, "the ends of the ramp are rounded outwards to whole pairs");
   }
   RopeAngles angles(const RopeQuery& query) const;

@@ -338,8 +338,10 @@ struct ResolveAttention {
   const Source& source;
   const std::set<std::string>& bad;
   int64_t hidden_size;
-  bool rotary;
+  const RopePosition* rope;  // null: another kind
   Findings& findings;
+
+  bool rotary() const { return rope && rope->partial_rotary_factor == 1; }
 
   void operator()(GqaSpec& a) const {
     const auto good = [&](const char* key) { return !bad.contains(key); };
@@ -365,13 +367,33 @@ struct ResolveAttention {
       }
       if (dim_good) a.head_dim = hidden_size / a.num_attention_heads;
     }
-    if (dim_good && rotary && a.head_dim % 2 != 0) {
+    if (dim_good && rotary() && a.head_dim % 2 != 0) {
       findings.add(source.at("head_dim"), std::to_string(a.head_dim) + " is odd, and rope rotates pairs of elements",
                    "give an even head_dim, or another position kind");
     }
     if (dim_good && heads_good && good("num_key_value_heads") && a.qkv_width() > kMaxInteger) {
       findings.add(source.at("num_attention_heads"),
                    "queries, keys and values are " + std::to_string(a.qkv_width()) + " wide",
+                   "allowed: at most " + std::to_string(kMaxInteger) + " together");
+    }
+  }
+
+  void operator()(MlaSpec& a) const {
+    const auto good = [&](const char* key) { return !bad.contains(key); };
+    if (rope && !rotary()) {
+      findings.add(source.at("kind"),
+                   "mla turns the part of its heads that is for it, and partial_rotary_factor is not 1",
+                   "set position.partial_rotary_factor to 1, and qk_rope_head_dim to the elements that turn");
+    }
+    if (rotary() && good("qk_rope_head_dim") && a.qk_rope_head_dim % 2 != 0) {
+      findings.add(source.at("qk_rope_head_dim"),
+                   std::to_string(a.qk_rope_head_dim) + " is odd, and rope rotates pairs of elements",
+                   "give an even qk_rope_head_dim, or another position kind");
+    }
+    if (!bad.empty()) return;
+    const int64_t widest = std::max(a.query_width() + a.expanded_width(), a.absorbed_width());
+    if (widest > kMaxInteger) {
+      findings.add(source.at("num_attention_heads"), "queries, keys and values are " + std::to_string(widest) + " wide",
                    "allowed: at most " + std::to_string(kMaxInteger) + " together");
     }
   }
@@ -673,9 +695,13 @@ class SpecReader {
         read_layer_group<AttentionGroup>(entry, path, [&](GroupRead<AttentionGroup>& read, const Source& source) {
           if (!read.good("kind")) return;
           const auto* rope = std::get_if<RopePosition>(&position.group.spec);
-          const bool rotary = rope != nullptr && rope->partial_rotary_factor == 1;
-          std::visit(ResolveAttention{source, read.bad, hidden_size_, rotary, findings_}, read.group.spec);
+          std::visit(ResolveAttention{source, read.bad, hidden_size_, rope, findings_}, read.group.spec);
           if (position.bad.empty()) check_position(entry, path, position.group.spec, read.group.spec);
+          const bool crosses = std::visit([]<class K>(const K&) { return K::kCross; }, read.group.spec);
+          if (!crosses && spec_.encoder_decoder() && &stack == &spec_)
+            findings_.add(source.at("kind"),
+                          in_quotes(kind_name(read.group.spec)) + " in a decoder, which attends to its encoder too",
+                          "give the decoder \"gqa\", or set topology to \"decoder\"");
         });
     const GroupRead<FfnGroup> ffn =
         read_layer_group<FfnGroup>(entry, path, [&](GroupRead<FfnGroup>& read, const Source& source) {
@@ -757,7 +783,7 @@ class SpecReader {
   void check_position(const Json& entry, const std::string& path, const PositionSpec& position,
                       const AttentionSpec& attention) {
     PositionUse use{.hidden_size = hidden_size_};
-    std::visit([&](const auto& a) { use.num_attention_heads = a.num_attention_heads, use.head_dim = a.head_dim; },
+    std::visit([&](const auto& a) { use.num_attention_heads = a.num_attention_heads, use.head_dim = a.rotary_dim(); },
                attention);
     if (first_heads_ == 0) first_heads_ = use.num_attention_heads;
     use.first_heads = first_heads_;

@@ -198,6 +198,15 @@ const Table kBart = {
     {"layers.#.ffn_norm.*", "model.decoder.layers.#.final_layer_norm.*"},
 };
 
+const Table kDeepSeek = Table{{"layers.#.attention.q.weight", "model.layers.#.self_attn.q_proj.weight"},
+                              {"layers.#.attention.q_down.*", "model.layers.#.self_attn.q_a_proj.*"},
+                              {"layers.#.attention.q_norm.weight", "model.layers.#.self_attn.q_a_layernorm.weight"},
+                              {"layers.#.attention.q_up.weight", "model.layers.#.self_attn.q_b_proj.weight"},
+                              {"layers.#.attention.kv_down.*", "model.layers.#.self_attn.kv_a_proj_with_mqa.*"},
+                              {"layers.#.attention.kv_norm.weight", "model.layers.#.self_attn.kv_a_layernorm.weight"},
+                              {"layers.#.attention.kv_up.weight", "model.layers.#.self_attn.kv_b_proj.weight"}} +
+                        kLlama;
+
 struct Family {
   Table names;
   bool unit_offset = false;  // norm weights lie about 0
@@ -214,6 +223,8 @@ const std::map<std::string, Family>& families() {
                                                     {"cohere", {kCohere}},
                                                     {"gpt2", {kGpt2}},
                                                     {"gptj", {kGptJ}},
+                                                    {"deepseek_v2", {kDeepSeek}},
+                                                    {"deepseek_v3", {kDeepSeek}},
                                                     {"gpt_neox", {kGptNeoX}},
                                                     {"bloom", {kBloom}},
                                                     {"mpt", {kMpt}},

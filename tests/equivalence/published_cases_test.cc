@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -124,6 +125,19 @@ Json bart() {
   return d;
 }
 
+Json deepseek(int64_t q_lora_rank, const Json& scaling) {
+  Json d = with(llama(), {{"position", {{"pairing", "interleaved"}, {"scaling", scaling}}}});
+  d["attention"] = {{"kind", "mla"},
+                    {"num_attention_heads", 4},
+                    {"q_lora_rank", q_lora_rank},
+                    {"kv_lora_rank", 8},
+                    {"qk_nope_head_dim", 6},
+                    {"qk_rope_head_dim", 4},
+                    {"v_head_dim", 5},
+                    {"bias", false}};
+  return d;
+}
+
 struct Published {
   std::string name;  // in published.json
   Json right;
@@ -142,6 +156,12 @@ std::vector<Published> published_specs() {
   const Json caps =
       with(gemma_by_turns(plain, plain), {{"final_logit_softcap", 2}, {"attention", {{"logit_softcap", 1}}}});
   const Json no_cap = {{"attention", {{"logit_softcap", 0}}}}, no_final_cap = {{"final_logit_softcap", 0}};
+  const Json none = {{"kind", "none"}};
+  const auto yarn_mscales = [](double mscale, double all_dim) {
+    return with(yarn(), {{"mscale", mscale}, {"mscale_all_dim", all_dim}});
+  };
+  const Json biased_yarn = with(deepseek(12, yarn_mscales(0.7, 0.9)), {{"attention", {{"bias", true}}}});
+  const double amplitude = (0.07 * std::log(4) + 1) / (0.09 * std::log(4) + 1);
   const Json wide = with(gemma(), {{"hidden_size", 40}});
   return {
       {"control", llama(), {}},
@@ -199,6 +219,16 @@ std::vector<Published> published_specs() {
              {"block", {{"form", "parallel"}}},
              {"attention", {{"qkv_bias", false}, {"output_bias", false}}}}),
        {}},
+      {"deepseek_v2", deepseek(0, none), {}},
+      {"deepseek_v2_yarn",
+       biased_yarn,
+       {{"scores not multiplied",
+         with(biased_yarn, scaled({{"mscale", 0}, {"mscale_all_dim", 0}, {"attention_factor", amplitude}}))},
+        {"no scaling", with(deepseek(12, none), {{"attention", {{"bias", true}}}})}}},
+      {"deepseek_v3",
+       deepseek(12, none),
+       {{"pairs half a head apart", with(deepseek(12, none), {{"position", {{"pairing", "half_split"}}}})}}},
+      {"deepseek_v3_yarn", deepseek(0, yarn_mscales(1, 1)), {}},
   };
 }
 

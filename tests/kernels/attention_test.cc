@@ -35,11 +35,15 @@ struct Case {
   // (first position, rows) of each chunk of keys; empty: one chunk, the rows themselves.
   std::vector<std::pair<int64_t, int64_t>> chunks = {};
   Options options = {};
+  int64_t value_dim = 0;
 
+  int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
+  int64_t kv_row_width() const { return kv_heads * (head_dim + value_width()); }
   std::string text() const {
     std::string s = "heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " head_dim " +
-                    std::to_string(head_dim) + " rows " + std::to_string(rows) + " window " + std::to_string(window) +
-                    " at " + std::to_string(first_position);
+                    std::to_string(head_dim) + " values " + std::to_string(value_width()) + " rows " +
+                    std::to_string(rows) + " window " + std::to_string(window) + " at " +
+                    std::to_string(first_position);
     for (const auto& [first, n] : chunks) s += " [" + std::to_string(first) + ", +" + std::to_string(n) + ")";
     return s + (options.causal ? " causal" : "") + (options.bias ? " bias" : "") + (options.sinks ? " sinks" : "") +
            " cap " + std::to_string(options.softcap);
@@ -49,6 +53,7 @@ struct Case {
     return {heads,
             kv_heads,
             head_dim,
+            value_dim,
             1.3f / std::sqrt(static_cast<float>(head_dim)),
             options.causal,
             window,
@@ -112,12 +117,12 @@ class Sequence {
  public:
   explicit Sequence(const Case& c, uint64_t seed = 1)
       : case_(c),
-        qkv_(c.rows, (c.heads + 2 * c.kv_heads) * c.head_dim, 5, 0),
-        out_(c.rows, c.heads * c.head_dim, 7, kNaN),
-        d_out_(c.rows, c.heads * c.head_dim, 7, 0),
-        d_qkv_(c.rows, (c.heads + 2 * c.kv_heads) * c.head_dim, 5, kNaN),
+        qkv_(c.rows, c.heads * c.head_dim + c.kv_row_width(), 5, 0),
+        out_(c.rows, c.heads * c.value_width(), 7, kNaN),
+        d_out_(c.rows, c.heads * c.value_width(), 7, 0),
+        d_qkv_(c.rows, c.heads * c.head_dim + c.kv_row_width(), 5, kNaN),
         lse_(static_cast<size_t>(c.rows * c.heads), kNaN),
-        d_kv_(c.chunks.size() == 1 ? c.chunks[0].second : 0, 2 * c.kv_heads * c.head_dim, 3, kNaN) {
+        d_kv_(c.chunks.size() == 1 ? c.chunks[0].second : 0, c.kv_row_width(), 3, kNaN) {
     const CounterRng rng(seed, Stream::kTest);
     uint64_t draw = 0;
     const auto randomize = [&](Strided& x) {
@@ -128,7 +133,7 @@ class Sequence {
     randomize(qkv_);
     randomize(d_out_);
     for (const auto& [first, n] : c.chunks) {
-      cached_.emplace_back(n, 2 * c.kv_heads * c.head_dim, 3, 0.f);
+      cached_.emplace_back(n, c.kv_row_width(), 3, 0.f);
       randomize(cached_.back());
     }
     // An entry depends on head and distance alone, so that the tables of all cases agree. What lies around it is NaN.
@@ -169,6 +174,8 @@ class Sequence {
   Strided& chunk(size_t i) { return cached_[i]; }
   int64_t q_width() const { return case_.heads * case_.head_dim; }
   int64_t kv_width() const { return case_.kv_heads * case_.head_dim; }
+  int64_t v_width() const { return case_.kv_heads * case_.value_width(); }
+  int64_t out_width() const { return case_.heads * case_.value_width(); }
 
   AttentionSequence sequence() {
     chunks_.clear();
@@ -194,15 +201,15 @@ class Sequence {
             case_.options.sinks ? d_sinks_.data() : nullptr};
   }
 
-  std::vector<float> out() { return out_.take(0, q_width()); }
+  std::vector<float> out() { return out_.take(0, out_width()); }
   const std::vector<float>& lse() const { return lse_; }
-  std::vector<float> d_out() { return d_out_.take(0, q_width()); }
+  std::vector<float> d_out() { return d_out_.take(0, out_width()); }
   std::vector<float> dq() { return d_qkv_.take(0, q_width()); }
   std::vector<float> dk() {
     return case_.chunks.empty() ? d_qkv_.take(q_width(), kv_width()) : d_kv_.take(0, kv_width());
   }
   std::vector<float> dv() {
-    return case_.chunks.empty() ? d_qkv_.take(q_width() + kv_width(), kv_width()) : d_kv_.take(kv_width(), kv_width());
+    return case_.chunks.empty() ? d_qkv_.take(q_width() + kv_width(), v_width()) : d_kv_.take(kv_width(), v_width());
   }
   std::vector<float> d_bias() const {
     if (d_bias_.empty()) return {};
@@ -232,12 +239,13 @@ class Sequence {
                            {},
                            shape().bias_first,
                            doubles(sinks_)};
+    in.value_dim = case_.value_dim;
     if (case_.options.bias) in.bias.assign(bias_.begin() + kMargin, bias_.end() - kMargin);
     const auto add = [&](Strided& x, int64_t at, int64_t first) {
       for (int64_t r = 0; r < x.rows; ++r) {
         in.key_positions.push_back(first + r);
         in.k.insert(in.k.end(), x.row(r) + at, x.row(r) + at + kv_width());
-        in.v.insert(in.v.end(), x.row(r) + at + kv_width(), x.row(r) + at + 2 * kv_width());
+        in.v.insert(in.v.end(), x.row(r) + at + kv_width(), x.row(r) + at + kv_width() + v_width());
       }
     };
     if (case_.chunks.empty()) add(qkv_, q_width(), case_.first_position);
@@ -302,14 +310,15 @@ void run_backward(const std::vector<Sequence*>& batch, int threads = 1) {
 // Every number of rows with every window, the other properties in turn, so that each meets many of each other.
 std::vector<Case> training_cases() {
   const std::pair<int64_t, int64_t> heads[] = {{1, 1}, {4, 4}, {6, 2}, {8, 1}};
-  const int64_t dims[] = {1, 8, 20, 33, 64, 80, 128, 256};
+  const int64_t dims[] = {1, 8, 20, 33, 64, 80, 128, 256}, value_dims[] = {0, 17, 96};
   std::vector<Case> cases;
   size_t i = 0;
   for (const int64_t rows : {1, 3, 63, 64, 65, 200}) {
     for (const int64_t window : {0, 1, 4, 70}) {
       for (int turn = 0; turn < 2; ++turn, ++i) {
         const auto [h, g] = heads[(i + i / 8) % 4];
-        cases.push_back({h, g, dims[(i * 3 + i / 24) % 8], rows, window, turn == 0 ? 0 : 1000});
+        const int64_t value_dim = value_dims[(i + i / 8) % 3];
+        cases.push_back({h, g, dims[(i * 3 + i / 24) % 8], rows, window, turn == 0 ? 0 : 1000, {}, {}, value_dim});
       }
     }
   }
@@ -317,6 +326,8 @@ std::vector<Case> training_cases() {
   cases.push_back({1, 1, 16, 700, 300});  // a window longer than a block
   for (const bool causal : {true, false}) {
     cases.push_back({2, 1, 16, 900, 100, 0, {}, {causal}});           // several runs of blocks in a short window
+    cases.push_back({2, 1, 16, 900, 100, 0, {}, {causal}, 24});       // values longer than keys, and shorter
+    cases.push_back({2, 2, 16, 900, 100, 0, {}, {causal}, 5});        //
     cases.push_back({2, 1, 16, 800, 130, 70, {{3, 860}}, {causal}});  // the same among more keys than queries
     cases.push_back({1, 1, 8, 1300, 1100, 0, {}, {causal}});          // a window that is not short
   }
@@ -342,10 +353,13 @@ std::vector<Case> cached_cases() {
       {1, 1, 20, 24, 7, 600, {{580, 20}, {600, 24}}},  // the most rows that go query by query, and one more
       {1, 1, 20, 25, 7, 600, {{580, 20}, {600, 25}}},
       {8, 1, 33, 3, 0, 1100, {{0, 1100}, {1100, 3}}},
-      {2, 2, 16, 40, 10, 100, {{60, 20}, {115, 25}}},  // a gap: some rows see no key
-      {2, 1, 16, 2, 10, 100, {{60, 20}, {101, 1}}},    // the same for few rows
-      {2, 2, 16, 4, 0, 10, {{20, 5}}},                 // no row sees any key
-      {2, 2, 16, 30, 0, 10, {{100, 5}}},               //
+      {2, 2, 16, 40, 10, 100, {{60, 20}, {115, 25}}},        // a gap: some rows see no key
+      {2, 1, 16, 2, 10, 100, {{60, 20}, {101, 1}}},          // the same for few rows
+      {2, 2, 16, 4, 0, 10, {{20, 5}}},                       // no row sees any key
+      {2, 2, 16, 30, 0, 10, {{100, 5}}},                     //
+      {16, 1, 72, 1, 0, 300, {{0, 300}, {300, 1}}, {}, 64},  // decode of latent attention, absorbed
+      {40, 1, 72, 2, 0, 300, {{0, 300}, {300, 2}}, {}, 64},  //
+      {4, 4, 24, 3, 0, 90, {{0, 93}}, {}, 16},               // and expanded
   };
 }
 
@@ -353,7 +367,7 @@ std::vector<Case> cached_cases() {
 // own rows or of others (cross-attention), or chunks of keys from a cache, also behind the queries.
 std::vector<Case> option_cases(bool training) {
   const std::pair<int64_t, int64_t> heads[] = {{1, 1}, {6, 2}, {5, 5}, {8, 1}, {40, 2}};
-  const int64_t dims[] = {8, 33, 16, 20}, rows[] = {33, 150, 3, 64, 1, 90, 129};
+  const int64_t dims[] = {8, 33, 16, 20}, value_dims[] = {0, 12, 40}, rows[] = {33, 150, 3, 64, 1, 90, 129};
   std::vector<Case> cases;
   size_t i = 0;
   for (const bool causal : {true, false}) {
@@ -365,7 +379,7 @@ std::vector<Case> option_cases(bool training) {
             for (int turn = 0; turn < 3; ++turn, ++i) {
               const auto [h, g] = heads[i % 5];
               const int64_t n = rows[i % 7], first = turn == 1 ? 300 : 0;
-              Case c{h, g, dims[i % 4], n, window, first, {}, options};
+              Case c{h, g, dims[i % 4], n, window, first, {}, options, value_dims[(i + i / 3) % 3]};
               if (training && turn == 2) c.chunks = {{causal ? 0 : -20, 71}};
               if (!training && turn == 0) c.chunks = {{0, n}, {n, 17}, {n + 17, 40}};
               if (!training && turn == 1) c.chunks = {{190, 61}, {251, 49}, {300, n}};
@@ -448,7 +462,8 @@ TEST(Attention, ReferenceGradientsAreDerivatives) {
         for (const bool sinks : {true, false}) {
           for (const float cap : {0.f, 1.2f}) {
             cases.push_back({4, 2, 2, 5, window, 7, {}, {causal, bias, sinks, cap}});
-            cases.push_back({2, 1, 2, 3, window, 7, {{3, 8}}, {causal, bias, sinks, cap}});
+            cases.push_back({4, 2, 2, 5, window, 7, {}, {causal, bias, sinks, cap}, 3});
+            cases.push_back({2, 1, 2, 3, window, 7, {{3, 8}}, {causal, bias, sinks, cap}, 1});
           }
         }
       }
@@ -627,6 +642,24 @@ TEST(Attention, PiecesEqualTheWhole) {
       }
       EXPECT_TRUE(close(joined, expected, tolerance::kKernel));
     }
+  }
+}
+
+// Latent attention takes the first elements of each key as its value, in place.
+TEST(Attention, ValuesMayBePartsOfKeys) {
+  for (const int64_t heads : {4, 40}) {  // query by query, and in tiles
+    const Case c{heads, 1, 24, 2, 0, 70, {{0, 72}}, {}, 16};
+    Sequence apart(c), within(c);
+    for (int64_t r = 0; r < 72; ++r) std::copy_n(apart.chunk(0).row(r), 16, apart.chunk(0).row(r) + 24);
+    run_forward({&apart});
+    AttentionSequence s = within.sequence();
+    KvChunk chunk = s.keys[0];
+    chunk.v = chunk.k;
+    s.keys = {&chunk, 1};
+    ThreadPool pool(1);
+    std::vector<float> workspace(static_cast<size_t>(attention_forward_workspace(c.shape())), kNaN);
+    attention_forward(pool, c.shape(), {&s, 1}, workspace.data());
+    EXPECT_EQ(within.out(), apart.out());
   }
 }
 

@@ -46,11 +46,12 @@ std::vector<float> forward_all(const Model& model, ThreadPool& pool, std::span<c
 }
 
 std::vector<float> decode_all(const Model& model, ThreadPool& pool, std::span<const int32_t> ids,
-                              std::span<const int32_t> source, size_t chunk) {
+                              std::span<const int32_t> source, size_t chunk, LatentForm form = LatentForm::kCheaper) {
   const size_t vocab = static_cast<size_t>(model.spec().vocab_size);
   std::vector<float> logits(ids.size() * vocab);
   // Rules that look at the length of the whole see that of the forward pass.
   Decoder decoder(model, pool, static_cast<int64_t>(ids.size()), static_cast<int64_t>(source.size()));
+  decoder.set_latent_form(form);
   if (!source.empty()) decoder.read_source(source);
   for (size_t at = 0; at < ids.size(); at += chunk) {
     const size_t count = std::min(chunk, ids.size() - at);
@@ -61,7 +62,7 @@ std::vector<float> decode_all(const Model& model, ThreadPool& pool, std::span<co
 
 void set_windows(ArchSpec& spec, int64_t window) {
   for (StackSpec* stack : {static_cast<StackSpec*>(&spec), &spec.encoder}) {
-    for (LayerSpec& layer : stack->layers) std::get<GqaSpec>(layer.attention).sliding_window = window;
+    for (LayerSpec& layer : stack->layers) std::visit([&](auto& a) { a.sliding_window = window; }, layer.attention);
   }
 }
 
@@ -78,6 +79,29 @@ TEST(EveryModel, DecodesAsItRunsForward) {
     for (const size_t chunk : {size_t{1}, size_t{3}, ids.size()})
       EXPECT_TRUE(close(decode_all(*model, pool, ids, source, chunk), whole, tolerance::kKernel)) << "by " << chunk;
   });
+}
+
+// Latents are read in two ways, and the pass chooses; here each is forced.
+TEST(EveryModel, AbsorbedAndExpandedLatentsAreTheSame) {
+  ThreadPool pool(1);
+  size_t models = 0, apart = 0;
+  for_each_case([&](const ArchSpec& spec) {
+    const auto latent = [](const LayerSpec& layer) { return std::holds_alternative<MlaSpec>(layer.attention); };
+    if (spec.topology == Topology::kEncoder || std::none_of(spec.layers.begin(), spec.layers.end(), latent)) return;
+    ++models;
+    const auto model = random_model(spec, false);
+    const auto ids = random_ids(kTokens, spec.vocab_size, 1), source = source_ids(spec, 6, 2);
+    const std::vector<float> whole = forward_all(*model, pool, ids, source);
+    for (const size_t chunk : {size_t{1}, size_t{3}, ids.size()}) {
+      const std::vector<float> absorbed = decode_all(*model, pool, ids, source, chunk, LatentForm::kAbsorbed),
+                               expanded = decode_all(*model, pool, ids, source, chunk, LatentForm::kExpanded);
+      EXPECT_TRUE(close(absorbed, whole, tolerance::kKernel)) << "by " << chunk;
+      EXPECT_TRUE(close(expanded, whole, tolerance::kKernel)) << "by " << chunk;
+      apart += absorbed != expanded;
+    }
+  });
+  EXPECT_GT(models, 10u);
+  EXPECT_GT(apart, models) << "two ways round in other places";
 }
 
 TEST(EveryModel, AWindowOfTheWholeTextIsNone) {
@@ -204,8 +228,17 @@ std::string why_without_gradient(const ArchSpec& spec, const ParamDecl& decl) {
   if (name.starts_with("pooler.")) return "the loss reads hidden states, and the pooler what becomes of a sequence";
   const StackSpec& stack = decl.encoder ? spec.encoder : spec;
   const auto blind = [](const LayerSpec& layer) {
-    const auto& a = std::get<GqaSpec>(layer.attention);
-    return a.sliding_window == 1 && !a.sinks;
+    const auto* gqa = std::get_if<GqaSpec>(&layer.attention);
+    const int64_t window = std::visit([](const auto& a) { return a.sliding_window; }, layer.attention);
+    return window == 1 && !(gqa && gqa->sinks);
+  };
+  // Parameters of scores alone.
+  const auto scores = [&] {
+    for (const char* own :
+         {".q_norm.weight", ".k_norm.weight", ".q.weight", ".q_down.weight", ".q_down.bias", ".q_up.weight"}) {
+      if (name.ends_with(own)) return true;
+    }
+    return false;
   };
   if (name.ends_with("router.selection_bias")) return "it is moved by loads";
   if (name.ends_with("router.weight")) {
@@ -216,8 +249,7 @@ std::string why_without_gradient(const ArchSpec& spec, const ParamDecl& decl) {
   }
   if (name.ends_with("position.bias") && std::all_of(stack.layers.begin(), stack.layers.end(), blind))
     return "a token that sees only itself has the weight 1 whatever its score";
-  if (decl.part == Part::kAttention && (name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight")) &&
-      blind(stack.layers[static_cast<size_t>(decl.layer)]))
+  if (decl.part == Part::kAttention && scores() && blind(stack.layers[static_cast<size_t>(decl.layer)]))
     return "as above";
   return {};
 }

@@ -92,6 +92,7 @@ TEST(Rope, EqualsTheReferenceOverRaggedBatches) {
   check_op(rope_case({48, 4, 8, 4, {{0, 17, 0}, {17, 1, 0}, {18, 33, 0}}, 16}));
   check_op(rope_case({42, 5, 6, 2, {{0, 5, 12}, {5, 8, 3}}, 12, true, 1.25}));
   check_op(rope_case({520, 3, 64, 32, {{0, 257, 0}, {257, 43, 100}}, 7, true}));
+  check_op(rope_case({32, 4, 8, 2, {{0, 17, 0}, {17, 1, 0}}, 4}));  // the end of each head turns
 }
 
 // The table that the layer above gives up must live until the backward pass is over.

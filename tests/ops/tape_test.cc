@@ -108,8 +108,8 @@ OpCase attention_beside_another_consumer(int64_t rows, int64_t head_dim) {
   c.inputs = {{rows, width}};
   c.params = {weight_of(width, head_dim)};
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
-    const Var heads = attention(context, {inputs[0], 0, inputs[0], head_dim, 2 * head_dim}, {1, 1, head_dim, 0.5f}, {},
-                                {}, {{0, rows, 0}}, {{0, rows, 0}});
+    const Var heads = attention(context, {inputs[0], 0, inputs[0], head_dim, 2 * head_dim},
+                                {.head_dim = head_dim, .scale = 0.5f}, {}, {}, {{0, rows, 0}}, {{0, rows, 0}});
     return linear(context, heads, params[0], {.bias = {}, .dropout = {}, .residual = &inputs[0]});
   };
   c.forward = [=](const Values& v) {

@@ -98,5 +98,22 @@ TEST(Activations, Inference) {
   EXPECT_EQ(inference_bytes(preset("bench-a"), 10, 3), 4 * (10 * (2 * 384 + 3 * 1024) + 3 * 512));
 }
 
+// Two heads of 16 + 8 and values of 12, a latent of 20: beside residual and norm, queries, records, values, and the
+// absorbed queries and sums of latents; of each cached token its expanded keys and values.
+TEST(Activations, InferenceOverLatents) {
+  const ArchSpec spec = spec_from_json({{"extends", "bench-a"},
+                                        {"attention",
+                                         {{"kind", "mla"},
+                                          {"num_attention_heads", 2},
+                                          {"kv_lora_rank", 20},
+                                          {"qk_nope_head_dim", 16},
+                                          {"qk_rope_head_dim", 8},
+                                          {"v_head_dim", 12}}},
+                                        {"ffn", {{"intermediate_size", 8}}}},
+                                       "t");
+  const int64_t row = 2 * 384 + 2 * 24 + 28 + 2 * 12 + 2 * 28 + 2 * 20;
+  EXPECT_EQ(inference_bytes(spec, 10, 3, 100), 4 * (10 * row + 100 * 2 * (24 + 12) + 3 * 512));
+}
+
 }  // namespace
 }  // namespace transept

@@ -50,6 +50,10 @@ constexpr double kShort = 0.997, kGaps = 1.10;
 TEST(Allocated, Activations) {
   ThreadPool pool(1);
   const Json stack = {{"num_hidden_layers", 3}};
+  const Json mla = {{"kind", "mla"},          {"num_attention_heads", 4}, {"kv_lora_rank", 24},
+                    {"qk_nope_head_dim", 16}, {"qk_rope_head_dim", 8},    {"v_head_dim", 16}};
+  Json with_q_latent = mla;
+  with_q_latent["q_lora_rank"] = 32;
   const std::vector<Json> forms = {
       {{"norm", {{"placement", "pre"}}}},
       {{"norm", {{"placement", "post"}}}},
@@ -62,6 +66,8 @@ TEST(Allocated, Activations) {
       {{"attention", {{"num_attention_heads", 4}, {"qk_norm", "layernorm"}, {"qk_norm_scope", "all_heads"}}}},
       {{"attention", {{"num_attention_heads", 4}, {"num_key_value_heads", 1}}},
        {"ffn", {{"kind", "gelu"}, {"intermediate_size", 256}}}},
+      {{"attention", mla}},
+      {{"attention", with_q_latent}, {"norm", {{"placement", "sandwich"}}}},
       {{"moe", {{"num_experts", 8}, {"moe_intermediate_size", 48}}}},
       {{"moe", {{"num_experts", 4}, {"num_experts_per_tok", 1}, {"shared_expert_intermediate_size", 96}}},
        {"norm", {{"placement", "sandwich"}}}},

@@ -73,6 +73,16 @@ TEST(Plan, CacheOfLlama3) {
   EXPECT_EQ(mixed.memory.weights, 2 * mixed.parameters.total);
 }
 
+// DeepSeek-V2-Lite's attention keeps 512 + 64 elements a token and layer (arXiv:2405.04434, appendix B), where heads
+// with keys and values of their own keep 16 * (192 + 128).
+TEST(Plan, LatentsAreWhatIsCached) {
+  const Plan plan = make_plan(preset("bench-mla"), {.context = 8192, .kv_dtype = "bf16"});
+  EXPECT_EQ(plan.kv_cache.elements_per_token, 576);
+  EXPECT_EQ(plan.kv_cache.bytes, 8192 * 576 * 2);
+  // Mean over a causal context of scores and weighted sums of expanded heads.
+  EXPECT_DOUBLE_EQ(plan.flops.attention_forward_per_token, 2 * 16 * (192 + 128) * (8192 + 1) / 2.0);
+}
+
 TEST(Plan, WindowsAreCountedExactly) {
   Json d = preset_document("small-1m");
   d.erase("num_hidden_layers");

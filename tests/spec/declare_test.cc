@@ -1,6 +1,7 @@
 // Names, shapes and totals of declared parameters.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "spec/arch_spec.h"
@@ -97,6 +98,8 @@ TEST(Declare, TotalsOfPresets) {
       {"bench-a", 512 * 384 + 384 + 6 * (768 + 640 * 384 + 384 * 384 + 3 * 1024 * 384)},
       {"bench-b", 8192 * 512 + 512 + 8 * (1024 + 768 * 512 + 512 * 512 + 3 * 1408 * 512)},
       {"bench-c", 512 * 384 + 384 + 6 * (768 + 4 * 384 * 384 + 3 * 1024 * 384)},
+      {"bench-mla", 512 * 2048 + 2048 + 2 * 2048 + (16 * 192 + 512 + 64) * 2048 + 512 + 16 * (128 + 128) * 512 +
+                        16 * 128 * 2048 + 3 * 64 * 2048},
       // As published without a masked-LM head, 109,482,240, and that head: transform, norm, bias.
       {"bert-base", 109482240 + 768 * 768 + 3 * 768 + 30522},
       {"bert-large", 336224058},
@@ -185,6 +188,8 @@ TEST(Declare, TotalsOfPresets) {
       {"small-1m", 512 * 128 + 128 + 6 * (256 + 256 * 128 + 128 * 128 + 3 * 288 * 128)},
       {"small-30m", 512 * 512 + 512 + 10 * (1024 + 768 * 512 + 512 * 512 + 3 * 1536 * 512)},
       {"small-3m", 512 * 192 + 192 + 8 * (384 + 320 * 192 + 192 * 192 + 3 * 512 * 192)},
+      {"small-mla",
+       512 * 128 + 128 + 6 * (256 + (4 * 40 + 32 + 8) * 128 + 32 + 4 * (32 + 32) * 32 + 4 * 32 * 128 + 3 * 288 * 128)},
       {"small-moe", 512 * 192 + 192 + 4 * (384 + 320 * 192 + 192 * 192 + 16 * 192 + 16 * 3 * 256 * 192)},
       {"small-moe-fine", 512 * 192 + 192 + 4 * (384 + 320 * 192 + 192 * 192) + 3 * 512 * 192 +
                              3 * (32 * 192 + 32 + 32 * 3 * 96 * 192 + 3 * 128 * 192)},
@@ -229,6 +234,50 @@ TEST(Declare, QkNormsBeginAtTheIdentity) {
       EXPECT_EQ(found, 2);
     }
   }
+}
+
+TEST(Declare, LatentAttention) {
+  Json d = {{"vocab_size", 8},
+            {"hidden_size", 12},
+            {"max_position_embeddings", 8},
+            {"norm", {{"unit_offset", true}}},
+            {"attention",
+             {{"kind", "mla"},
+              {"num_attention_heads", 3},
+              {"kv_lora_rank", 7},
+              {"qk_nope_head_dim", 5},
+              {"qk_rope_head_dim", 2},
+              {"v_head_dim", 4}}},
+            {"ffn", {{"intermediate_size", 8}}},
+            {"num_hidden_layers", 1}};
+  const auto declared = [&] {
+    std::map<std::string, std::vector<int64_t>> shapes;
+    for (const ParamDecl& p : spec_from_json(d, "t").declare().decls()) {
+      if (p.part != Part::kAttention) continue;
+      shapes[p.name.substr(std::string("layers.0.attention.").size())] = p.shape;
+      const bool zeros = p.name.ends_with("norm.weight") || p.name.ends_with("bias");  // the norm has a unit offset
+      EXPECT_EQ(p.init == Init::kZeros, zeros) << p.name;
+    }
+    return shapes;
+  };
+  using Shapes = std::map<std::string, std::vector<int64_t>>;
+  EXPECT_EQ(declared(), (Shapes{{"q.weight", {21, 12}},
+                                {"kv_down.weight", {9, 12}},
+                                {"kv_norm.weight", {7}},
+                                {"kv_up.weight", {27, 7}},
+                                {"output.weight", {12, 12}}}));
+  d["attention"]["q_lora_rank"] = 6;
+  d["attention"]["bias"] = true;
+  EXPECT_EQ(declared(), (Shapes{{"q_down.weight", {6, 12}},
+                                {"q_down.bias", {6}},
+                                {"q_norm.weight", {6}},
+                                {"q_up.weight", {21, 6}},
+                                {"kv_down.weight", {9, 12}},
+                                {"kv_down.bias", {9}},
+                                {"kv_norm.weight", {7}},
+                                {"kv_up.weight", {27, 7}},
+                                {"output.weight", {12, 12}},
+                                {"output.bias", {12}}}));
 }
 
 }  // namespace

@@ -340,6 +340,54 @@ TEST(Document, HeadsAndGroups) {
   EXPECT_EQ(errors(d), "");
 }
 
+TEST(Document, LatentAttention) {
+  Json d = base();
+  d["attention"] = {{"kind", "mla"}};
+  EXPECT_THAT(
+      errors(d),
+      AllOf(HasSubstr("attention.num_attention_heads: is missing"), HasSubstr("attention.kv_lora_rank: is missing"),
+            HasSubstr("attention.qk_nope_head_dim: is missing"), HasSubstr("attention.qk_rope_head_dim: is missing"),
+            HasSubstr("attention.v_head_dim: is missing"), Not(HasSubstr("q_lora_rank"))));
+  d["attention"] = {{"kind", "mla"},         {"num_attention_heads", 3}, {"kv_lora_rank", 20},
+                    {"qk_nope_head_dim", 6}, {"qk_rope_head_dim", 4},    {"v_head_dim", 5}};
+  ASSERT_EQ(errors(d), "") << "heads need not divide the width of the model";
+  const auto spec = spec_from_json(d, "t");
+  const auto& a = std::get<MlaSpec>(spec.layers[0].attention);
+  EXPECT_EQ(a.q_lora_rank, 0);
+  EXPECT_DOUBLE_EQ(a.score_scale(), 1 / std::sqrt(10.0));
+  EXPECT_EQ(a.flops_per_query_key(), 2 * 3 * (10 + 5));
+
+  Json wrong = d;
+  wrong["attention"]["qk_rope_head_dim"] = 5;
+  EXPECT_THAT(errors(wrong), HasSubstr("attention.qk_rope_head_dim: 5 is odd, and rope rotates pairs of elements"));
+  wrong["position"] = {{"kind", "alibi"}};
+  EXPECT_EQ(errors(wrong), "");
+  wrong = d;
+  wrong["position"] = {{"partial_rotary_factor", 0.5}};
+  EXPECT_THAT(errors(wrong), HasSubstr("attention.kind: mla turns the part of its heads that is for it"));
+  wrong = d;
+  wrong["attention"]["head_dim"] = 16;
+  EXPECT_THAT(errors(wrong), HasSubstr("attention.head_dim: is no known key; it is a key of the kind \"gqa\""));
+  for (const char* key :
+       {"num_attention_heads", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"}) {
+    wrong = d;
+    wrong["attention"][key] = 1 << 30;
+    wrong["attention"]["num_attention_heads"] = 1 << 30;
+    EXPECT_THAT(errors(wrong), HasSubstr("attention.num_attention_heads: queries, keys and values are")) << key;
+  }
+
+  // An encoder may have it; a decoder beside one attends across, for which it has no form.
+  Json two = d;
+  two.erase("num_hidden_layers");
+  two["topology"] = "encoder_decoder";
+  const Json gqa = {{"kind", "gqa"}, {"num_attention_heads", 4}};
+  two["encoder"] = {{"num_hidden_layers", 2}};
+  two["decoder"] = {{"num_hidden_layers", 2}, {"attention", gqa}};
+  EXPECT_EQ(errors(two), "");
+  two["decoder"].erase("attention");
+  EXPECT_THAT(errors(two), HasSubstr("attention.kind: \"mla\" in a decoder, which attends to its encoder too"));
+}
+
 TEST(Document, PlacesTheMistake) {
   Json d = base();
   d["sliding_window"] = 8;
@@ -472,7 +520,8 @@ TEST(Document, RoundTrip) {
     };
     EXPECT_EQ(names(read), names(spec)) << spec.name;
     for (size_t i = 0; i < spec.layers.size(); ++i) {
-      EXPECT_EQ(gqa(read, i).sliding_window, gqa(spec, i).sliding_window);
+      const auto window = [](const auto& a) { return a.sliding_window; };
+      EXPECT_EQ(std::visit(window, read.layers[i].attention), std::visit(window, spec.layers[i].attention));
       EXPECT_EQ(read.layers[i].placement, spec.layers[i].placement);
       EXPECT_EQ(read.layers[i].ffn.kind, spec.layers[i].ffn.kind);
     }

@@ -350,6 +350,11 @@ TEST(RopeScaling, YarnBandsAndTemperature) {
     EXPECT_GT(divided, 10);
     EXPECT_NEAR(got.amplitude, 0.1 * std::log(8) + 1, tolerance::kDouble);
   }
+  // DeepSeek-V2: what it takes from the amplitude it gives to the scores.
+  EXPECT_EQ(yarn.angles(query).score_factor, 1);
+  yarn.mscale = 0.5, yarn.mscale_all_dim = 0.7;
+  EXPECT_NEAR(yarn.angles(query).amplitude, (0.05 * std::log(8) + 1) / (0.07 * std::log(8) + 1), tolerance::kDouble);
+  EXPECT_NEAR(yarn.angles(query).score_factor, std::pow(0.07 * std::log(8) + 1, 2), tolerance::kDouble);
   yarn.attention_factor = 1;
   EXPECT_EQ(yarn.angles(query).amplitude, 1) << "an explicit factor is taken, 1 too";
 }

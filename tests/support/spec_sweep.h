@@ -3,6 +3,9 @@
 // covering array of strength two, built greedily), and all of topology x window x position. What the spec refuses is
 // stated once, in `refusals`; the array leaves it out, and a test holds the reader to it.
 //
+// A layer or a stack that names a kind of attention again gives the plainest numbers of that kind with it, for it has
+// no defaults for them.
+//
 // A kind or a name that joins a list is swept without a line here. A number has no list of its own: a key without a row
 // in `number_examples` is in `missing`, which fails the sweep.
 #pragma once
@@ -79,6 +82,14 @@ inline std::map<std::string, std::vector<Json>> number_examples() {
           {"attention.gqa.scale", {0, 0.6}},
           {"attention.gqa.sliding_window", {0, 1, 3}},
           {"attention.gqa.logit_softcap", {0, 2}},
+          {"attention.mla.num_attention_heads", {6, 4}},
+          {"attention.mla.q_lora_rank", {0, 10}},
+          {"attention.mla.kv_lora_rank", {12}},
+          {"attention.mla.qk_nope_head_dim", {6}},
+          {"attention.mla.qk_rope_head_dim", {4, 5}},
+          {"attention.mla.v_head_dim", {7}},
+          {"attention.mla.scale", {0, 0.6}},
+          {"attention.mla.sliding_window", {0, 1, 3}},
           {"ffn.intermediate_size", {20}},
           {"moe.num_experts", {0, 4}},
           {"moe.num_experts_per_tok", {2, 1}},
@@ -227,16 +238,15 @@ class SpecSweep {
     keys_.norm = axis("norm.kind"), keys_.scaling = axis("position.scaling.kind");
     keys_.bias = axis("norm.bias"), keys_.affine = axis("norm.elementwise_affine");
     keys_.partial = axis("position.partial_rotary_factor");
-    keys_.kv_heads = axis("attention.num_key_value_heads"), keys_.head_dim = axis("attention.head_dim");
     const std::array<std::string, 3> prefixes{"", "layers[1].", "encoder."};
     for (size_t p = 0; p < prefixes.size(); ++p) {
       keys_.form[p] = axis(prefixes[p] + "block.form"), keys_.placement[p] = axis(prefixes[p] + "norm.placement");
-      keys_.position[p] = axis(prefixes[p] + "position.kind");
+      keys_.position[p] = axis(prefixes[p] + "position.kind"),
+      keys_.attention[p] = axis(prefixes[p] + "attention.kind");
       keys_.choice[p] = axis(prefixes[p] + "moe.router_choice"),
       keys_.scoring[p] = axis(prefixes[p] + "moe.scoring_func");
       constrained_.insert({keys_.choice[p], keys_.scoring[p]});
-      if (p < 2) keys_.heads[p] = axis(prefixes[p] + "attention.num_attention_heads");
-      constrained_.insert({keys_.form[p], keys_.placement[p], keys_.position[p]});
+      constrained_.insert({keys_.form[p], keys_.placement[p], keys_.position[p], keys_.attention[p]});
     }
     keys_.experts = {axis("moe.num_experts"), axis("layers[1].moe.num_experts"), -1};
     keys_.shared = axis("moe.shared_expert_intermediate_size"), keys_.shared_gate = axis("moe.shared_expert_gate");
@@ -246,8 +256,12 @@ class SpecSweep {
     keys_.ffn_bias = axis("ffn.bias"), keys_.groups = axis("moe.n_group");
     constrained_.insert(
         {keys_.experts[0], keys_.experts[1], keys_.shared, keys_.shared_gate, keys_.ffn_bias, keys_.groups});
-    constrained_.insert({keys_.topology, keys_.norm, keys_.bias, keys_.affine, keys_.scaling, keys_.partial,
-                         keys_.kv_heads, keys_.head_dim, keys_.heads[0], keys_.heads[1]});
+    keys_.second_heads = axis("layers[1].attention.num_attention_heads");
+    constrained_.insert(
+        {keys_.topology, keys_.norm, keys_.bias, keys_.affine, keys_.scaling, keys_.partial, keys_.second_heads});
+    for (const char* key : {"num_attention_heads", "num_key_value_heads", "head_dim", "qk_rope_head_dim"}) {
+      for (const int i : by_path_["attention." + std::string(key)]) constrained_.insert(i);
+    }
     find_pairs();
   }
 
@@ -283,6 +297,13 @@ class SpecSweep {
         at = &(*at)[path.substr(0, dot)];
       (*at)[path] = value;
       if (value.is_array()) cut((*at)[path], static_cast<size_t>(std::max<int64_t>(1, turning(choice, 0) / 2)));
+    }
+    for (Json* at : {&second, &encoder}) {
+      if (!at->contains("attention") || !(*at)["attention"].contains("kind")) continue;
+      Json& attention = (*at)["attention"];
+      Json numbers = plain_numbers(attention["kind"].get<std::string>());
+      numbers.update(attention);
+      attention = numbers;
     }
     const Json layers{{{"repeat", 1}}, second};
     if (is(choice, keys_.topology, "encoder_decoder")) {
@@ -353,9 +374,9 @@ class SpecSweep {
 
  private:
   struct Keys {
-    int topology, hidden_size, norm, bias, affine, scaling, partial, kv_heads, head_dim;
+    int topology, hidden_size, norm, bias, affine, scaling, partial, second_heads;
     int shared, shared_gate, ffn_bias, groups, norm_topk, selection_bias, capacity;
-    std::array<int, 3> form{}, placement{}, position{}, heads{-1, -1, -1}, experts{-1, -1, -1};
+    std::array<int, 3> form{}, placement{}, position{}, attention{}, experts{-1, -1, -1};
     std::array<int, 3> choice{}, scoring{};
   };
 
@@ -387,16 +408,37 @@ class SpecSweep {
     return axes_[i].path + " = " + axes_[i].values[v - first_value_[i]].dump();
   }
 
-  int64_t heads(const Choice& c, size_t layer) const {
-    const int axis = layer == 1 && given(c, keys_.heads[1]) ? keys_.heads[1] : keys_.heads[0];
-    return value(c, axis).get<int64_t>();
+  // The first example of each number of a kind of attention.
+  static Json plain_numbers(const std::string& kind) {
+    Json numbers = Json::object();
+    const std::string prefix = "attention." + kind + ".";
+    for (const auto& [name, examples] : number_examples()) {
+      if (name.starts_with(prefix)) numbers[name.substr(prefix.size())] = examples.front();
+    }
+    return numbers;
   }
-  int64_t head_dim(const Choice& c, size_t layer) const {
-    const int64_t given_dim = value(c, keys_.head_dim).get<int64_t>();
+  bool latent(const Choice& c, size_t layer) const {
+    return is(c, given(c, keys_.attention[layer]) ? keys_.attention[layer] : keys_.attention[0], "mla");
+  }
+  // A number of a layer's attention; the kind that the layer has must have it.
+  int64_t number(const Choice& c, size_t layer, const std::string& key) const {
+    if (layer == 1 && key == "num_attention_heads" && given(c, keys_.second_heads))
+      return value(c, keys_.second_heads).get<int64_t>();
+    if (layer > 0 && given(c, keys_.attention[layer])) return plain_numbers(latent(c, layer) ? "mla" : "gqa")[key];
+    for (const int i : by_path_.at("attention." + key)) {
+      if (at(c, i) >= 0) return value(c, i).get<int64_t>();
+    }
+    return 0;
+  }
+  int64_t heads(const Choice& c, size_t layer) const { return number(c, layer, "num_attention_heads"); }
+  // Elements of a head that may turn.
+  int64_t rotary_dim(const Choice& c, size_t layer) const {
+    if (latent(c, layer)) return number(c, layer, "qk_rope_head_dim");
+    const int64_t given_dim = number(c, layer, "head_dim");
     return given_dim > 0 ? given_dim : value(c, keys_.hidden_size).get<int64_t>() / heads(c, layer);
   }
   int64_t turning(const Choice& c, size_t layer) const {
-    return static_cast<int64_t>(static_cast<double>(head_dim(c, layer)) * value(c, keys_.partial).get<double>());
+    return static_cast<int64_t>(static_cast<double>(rotary_dim(c, layer)) * value(c, keys_.partial).get<double>());
   }
   static void cut(Json& list, size_t size) {
     if (list.size() > size) list.erase(list.begin() + static_cast<int64_t>(size), list.end());
@@ -448,16 +490,22 @@ class SpecSweep {
         if (experts % value(c, keys_.groups).get<int64_t>() == 0 && value(c, keys_.ffn_bias) == true)
           report([&] { return place(keys_.experts, layer, "moe.num_experts") + ": experts whose ffn has biases"; });
       }
-      const int64_t kv_heads = value(c, keys_.kv_heads).get<int64_t>();
+      const bool is_latent = latent(c, layer);
+      if (is_latent && two_stacks && layer < 2)
+        report([&] { return place(keys_.attention, layer, "attention.kind") + ": \"mla\" in a decoder"; });
+      const int64_t kv_heads = is_latent ? 0 : number(c, layer, "num_key_value_heads");
       if (kv_heads > 0 && heads(c, layer) % kv_heads != 0)
         report([&] { return "attention.num_key_value_heads: " + std::to_string(kv_heads) + " does not divide"; });
       if (is(c, position, "rope")) {
         // The keys of rope are those of the document when the document's kind is rope, and defaults otherwise.
         const bool own = is(c, keys_.position[0], "rope");
         const bool whole = !own || value(c, keys_.partial) == 1;
-        const int64_t turns = own ? turning(c, layer) : head_dim(c, layer);
+        const int64_t turns = own ? turning(c, layer) : rotary_dim(c, layer);
+        const char* const dim = is_latent ? "attention.qk_rope_head_dim: " : "attention.head_dim: ";
+        if (is_latent && !whole)
+          report([&] { return place(keys_.attention, layer, "attention.kind") + ": mla turns the part"; });
         if (whole && turns % 2 != 0) {
-          report([&] { return "attention.head_dim: " + std::to_string(turns) + " is odd, and rope rotates pairs"; });
+          report([&] { return dim + std::to_string(turns) + " is odd, and rope rotates pairs"; });
         } else if (turns % 2 != 0 || turns < 2) {
           report([&] { return "position.partial_rotary_factor: " + std::to_string(turns) + " of the "; });
         } else if (own && is(c, keys_.scaling, "longrope") && turns != std::max<int64_t>(2, turning(c, 0) / 2 * 2)) {

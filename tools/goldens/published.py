@@ -7,6 +7,7 @@ asserted against those of the published analysis where it has some.
 """
 
 import copy
+import math
 from typing import NamedTuple
 
 import torch
@@ -49,12 +50,18 @@ FAMILIES = {
     "t5": (hf.T5Config, hf.T5ForConditionalGeneration), "bert": (hf.BertConfig, hf.BertForMaskedLM),
     "bart": (hf.BartConfig, hf.BartForConditionalGeneration), "olmo2": (hf.Olmo2Config, hf.Olmo2ForCausalLM),
     "cohere": (hf.CohereConfig, hf.CohereForCausalLM), "gpt_neox": (hf.GPTNeoXConfig, hf.GPTNeoXForCausalLM),
-    "gptj": (hf.GPTJConfig, hf.GPTJForCausalLM),
+    "gptj": (hf.GPTJConfig, hf.GPTJForCausalLM), "deepseek_v2": (hf.DeepseekV2Config, hf.DeepseekV2ForCausalLM),
+    "deepseek_v3": (hf.DeepseekV3Config, hf.DeepseekV3ForCausalLM),
 }
 LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}
 PLAIN = {"rope_type": "default", "rope_theta": 1e4}
 CONTROL = [-1.58937, -0.93655, 0.65972, 2.31488, 1.43033, 0.16169]
 YARN = dict(factor=4.0, original_max_position_embeddings=16)
+# Layers without experts: the attention is what is looked at.
+DEEPSEEK = BASE | dict(num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=8, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5,
+                       first_k_dense_replace=2)
+DEEPSEEK_YARN = YARN | dict(mscale=0.7, mscale_all_dim=0.9)
+AMPLITUDE = (0.07 * math.log(4) + 1) / (0.09 * math.log(4) + 1)
 DYNAMIC = BASE | dict(max_position_embeddings=8) | rope("dynamic", factor=2.0)
 ENCODER = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64,
                type_vocab_size=2, pad_token_id=0)
@@ -108,6 +115,13 @@ CASES = {
                                       max_position_embeddings=64, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False), []),
     "gptj": Case("gptj", dict(vocab_size=32, n_positions=64, n_embd=16, n_layer=2, n_head=2, rotary_dim=4, bos_token_id=1,
                               eos_token_id=2, tie_word_embeddings=False), []),
+    "deepseek_v2": Case("deepseek_v2", DEEPSEEK, []),
+    "deepseek_v2_yarn": Case("deepseek_v2", DEEPSEEK | dict(q_lora_rank=12, attention_bias=True) | rope("yarn", **DEEPSEEK_YARN), [],
+                             wrong={"scores not multiplied": (rope("yarn", attention_factor=AMPLITUDE, **YARN), []),
+                                    "no scaling": (rope("default"), [])}),
+    "deepseek_v3": Case("deepseek_v3", DEEPSEEK | dict(q_lora_rank=12), [],
+                        wrong={"pairs half a head apart": (dict(rope_interleave=False), [])}),
+    "deepseek_v3_yarn": Case("deepseek_v3", DEEPSEEK | rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0), []),
 }
 
 

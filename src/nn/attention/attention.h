@@ -29,13 +29,19 @@ struct AttentionPlace {
 
 // Self-attention, and attention of a decoder to its encoder's result.
 std::unique_ptr<Attention> build(const GqaSpec& spec, const AttentionPlace& place);
+std::unique_ptr<Attention> build(const MlaSpec& spec, const AttentionPlace& place);
 std::unique_ptr<Attention> build_cross(const GqaSpec& spec, const AttentionPlace& place);
 
 inline std::unique_ptr<Attention> build_attention(const AttentionPlace& place) {
   return std::visit([&](const auto& spec) { return build(spec, place); }, place.layer_spec.attention);
 }
 inline std::unique_ptr<Attention> build_cross_attention(const AttentionPlace& place) {
-  return std::visit([&](const auto& spec) { return build_cross(spec, place); }, place.layer_spec.attention);
+  return std::visit(
+      [&]<class K>(const K& spec) -> std::unique_ptr<Attention> {
+        if constexpr (K::kCross) return build_cross(spec, place);
+        return nullptr;  // the spec has refused it
+      },
+      place.layer_spec.attention);
 }
 
 }  // namespace transept

@@ -29,6 +29,11 @@ class Position {
     static_cast<void>(positions), static_cast<void>(head_dim), static_cast<void>(length);
     return nullptr;
   }
+  // A factor on all scores of heads of which `rotated` elements turn and the others by design don't.
+  virtual double score_factor(int64_t rotated) const {
+    static_cast<void>(rotated);
+    return 1;
+  }
   // What is added to the scores of queries and keys at positions below `positions`: distances from 0, or without a
   // causal mask from -(positions - 1), to positions - 1, and maybe more on either side. Empty: nothing is added.
   virtual ScoreBias score_bias(int64_t heads, int64_t kv_heads, bool causal, int64_t positions) const {

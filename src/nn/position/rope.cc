@@ -31,6 +31,10 @@ class Rope final : public Position {
     return table;
   }
 
+  double score_factor(int64_t rotated) const override {
+    return kind_.angles(rotated, max_position_embeddings_, max_position_embeddings_).score_factor;
+  }
+
  private:
   static constexpr size_t kKept = size_t{1} << 23;  // cosines of one head size
 

@@ -12,10 +12,9 @@ namespace transept {
 
 enum class RopePairing { kHalfSplit, kInterleaved };
 
-// x holds `heads` heads, `head_dim` floats apart from the start of each row; the first
-// `rotated` (even) elements of each head turn, the rest stay. cos and sin are [x.rows, rotated / 2], `table_stride`
-// floats between rows. direction +1: forward; -1: the transposed map, which is the backward pass (and the inverse,
-// where the amplitude is 1).
+// x holds `heads` heads, `head_dim` floats apart from the start of each row; the first `rotated` (even) elements of
+// each head turn, the rest stay. cos and sin are [x.rows, rotated / 2], `table_stride` floats between rows. direction
+// +1: forward; -1: the transposed map, which is the backward pass (and the inverse, where the amplitude is 1).
 void rope_rotate(RopePairing pairing, Rows x, int64_t heads, int64_t head_dim, int64_t rotated, const float* cos,
                  const float* sin, int64_t table_stride, int direction);
 

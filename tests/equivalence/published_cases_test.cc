@@ -1,6 +1,6 @@
 // Public bug reports on positions, masks and score options, and tiny models of many families, against transformers: the
-// last logits by one pass, through the cache token by token and in chunks, and what each usual mistake would give
-// (tests/goldens/bugs/published.json, written by tools/goldens/published.py).
+// last logits by one pass, through the cache token by token and in chunks, what each usual mistake would give, and the
+// gradients of every tensor (tests/goldens/bugs/published{,_training}.json, written by tools/goldens/published.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,12 +14,19 @@
 #include "support/compare.h"
 #include "support/goldens.h"
 #include "support/tolerances.h"
+#include "train/trainer.h"
 
 namespace transept {
 namespace {
 
 const Json& published() {
   static const Json all = parse_json(read_file(goldens() / "bugs/published.json", 1 << 20), "published.json");
+  return all;
+}
+
+const Json& published_training() {
+  static const Json all =
+      parse_json(read_file(goldens() / "bugs/published_training.json", 1 << 20), "published_training.json");
   return all;
 }
 
@@ -202,6 +209,76 @@ std::vector<Published> published_specs() {
   };
 }
 
+// Layers of 8 experts. transformers' Mixtral saves its experts' features as intermediate_size, the others as
+// moe_intermediate_size.
+Json experts(const Json& moe) {
+  return with(with(llama(), {{"hidden_size", 32}, {"ffn", {{"intermediate_size", 28}}}, {"num_hidden_layers", 3}}),
+              {{"moe", with({{"num_experts", 8}, {"num_experts_per_tok", 3}}, moe)}});
+}
+
+Json qwen2_moe(bool normalized, const std::vector<Json>& layers) {
+  Json d = with(experts({{"moe_intermediate_size", 12},
+                         {"norm_topk_prob", normalized},
+                         {"shared_expert_intermediate_size", 20},
+                         {"shared_expert_gate", true}}),
+                {{"attention", {{"qkv_bias", true}}}, {"num_hidden_layers", nullptr}});
+  d["layers"] = layers;
+  return d;
+}
+
+// DeepSeek-V3's router, in the second and third layer.
+Json glm4_moe() {
+  Json d = with(experts({{"num_experts_per_tok", 2},
+                         {"moe_intermediate_size", 12},
+                         {"scoring_func", "sigmoid"},
+                         {"norm_topk_prob", true},
+                         {"routed_scaling_factor", 2.5},
+                         {"n_group", 4},
+                         {"topk_group", 2},
+                         {"group_score", "top_two"},
+                         {"selection_bias", true},
+                         {"shared_expert_intermediate_size", 24}}),
+                {{"position", {{"partial_rotary_factor", 0.5}}},
+                 {"attention", {{"qkv_bias", true}}},
+                 {"num_hidden_layers", nullptr}});
+  d["layers"] = {{{"moe", {{"num_experts", 0}}}}, {{"repeat", 2}}};
+  return d;
+}
+
+std::vector<Published> expert_specs() {
+  const auto moe = [](const char* key, const Json& value) { return Json{{"moe", {{key, value}}}}; };
+  const Json mixtral = experts({{"num_experts_per_tok", 2}, {"scoring_func", "softmax_of_chosen"}});
+  const Json qwen3 = with(experts({{"moe_intermediate_size", 12}, {"norm_topk_prob", true}}),
+                          {{"attention", {{"head_dim", 6}, {"qk_norm", "rmsnorm"}}}});
+  const Json dense = {{"moe", {{"num_experts", 0}}}}, sparse = {{"repeat", 1}};
+  const Json olmoe = with(experts({{"norm_topk_prob", false}}),
+                          {{"attention", {{"qk_norm", "rmsnorm"}, {"qk_norm_scope", "all_heads"}}}});
+  return {
+      {"mixtral",
+       mixtral,
+       {{"one expert a token", with(mixtral, moe("num_experts_per_tok", 1))},
+        {"three experts", with(mixtral, moe("num_experts_per_tok", 3))}}},
+      {"qwen3_moe", qwen3, {{"not normalized", with(qwen3, moe("norm_topk_prob", false))}}},
+      {"qwen2_moe",
+       qwen2_moe(false, {dense, sparse}),
+       {{"normalized", qwen2_moe(true, {dense, sparse})},
+        {"the other layer dense", qwen2_moe(false, {sparse, dense})}}},
+      {"olmoe", olmoe, {{"normalized", with(olmoe, moe("norm_topk_prob", true))}}},
+      {"glm4_moe",
+       glm4_moe(),
+       {{"no factor", with(glm4_moe(), moe("routed_scaling_factor", 1))},
+        {"not normalized", with(glm4_moe(), moe("norm_topk_prob", false))},
+        {"any group", with(glm4_moe(), moe("topk_group", 4))},
+        {"one group", with(glm4_moe(), moe("topk_group", 1))}}},
+  };
+}
+
+std::vector<Published> every_spec() {
+  std::vector<Published> all = published_specs(), more = expert_specs();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 // The logits [vocab] that the case looks at, of one pass: the first position's of an encoder, else the last one's.
 std::vector<float> one_pass(const Model& model, ThreadPool& pool, const std::vector<int32_t>& tokens,
                             const std::vector<int32_t>& source) {
@@ -261,14 +338,61 @@ TEST_P(PublishedCases, MistakesAreTold) {
     EXPECT_TRUE(written.count(mistake)) << mistake << " has no spec here";
 }
 
-INSTANTIATE_TEST_SUITE_P(Reports, PublishedCases, ::testing::ValuesIn(published_specs()),
+// Loss and gradients of the mean cross-entropy of each next token, and of the balance losses where there are experts.
+// Theirs is experts * sum(choices / rows * mean probability), so that the factor before ours is theirs times the
+// experts a token.
+TEST_P(PublishedCases, GradientsEqualTransformers) {
+  const Json& right = published_training()["cases"].at(GetParam().name);
+  Json document = GetParam().right;
+  const bool balanced = right.contains("balance");
+  if (balanced)
+    document["moe"]["router_aux_loss_coef"] =
+        right["balance"]["coefficient"].get<double>() * document["moe"]["num_experts_per_tok"].get<double>();
+  const std::string family = case_["family"];
+  const auto m = hashed_model(spec_from_json(document, "case"), family, true);
+
+  Batch batch;
+  std::vector<int32_t> targets(tokens_.begin() + 1, tokens_.end());
+  targets.push_back(kIgnoredTarget);
+  batch.add(tokens_, targets);
+  if (!source_.empty()) batch.add_source(source_);
+  const StepResult step = Trainer(*m, pool_, {}).accumulate({&batch, 1}, 0);
+  EXPECT_NEAR(step.loss, right["loss"].get<double>(), tolerance::kLoss);
+
+  if (balanced) {
+    std::vector<double> of_layers, of_theirs = right["balance"]["of_layers"];
+    for (const auto& [layer, statistics] : step.routers)
+      of_layers.push_back(statistics.balance_loss / right["balance"]["coefficient"].get<double>());
+    EXPECT_TRUE(close(of_layers, of_theirs, tolerance::kLogits));
+  }
+
+  const auto theirs = right["gradients"].get<std::map<std::string, std::array<double, 2>>>();
+  double largest = 0;
+  for (const auto& [name, sums] : theirs) largest = std::max(largest, sums[0]);
+  const auto ours = gradient_sums(*m, family);
+  for (const auto& [name, sums] : theirs) {
+    ASSERT_TRUE(ours.count(name)) << name;
+    // A key's bias has no gradient but what rounding leaves of the others'.
+    const double scale = sums[0] + 1e-3 * largest;
+    EXPECT_NEAR(ours.at(name).norm, sums[0], tolerance::kLogits * scale) << name;
+    EXPECT_NEAR(ours.at(name).product, sums[1], tolerance::kLogits * scale) << name;
+  }
+  // No loss moves a selection bias.
+  for (const auto& [name, sums] : ours) {
+    const bool unmoved = name.ends_with("e_score_correction_bias") && sums.norm == 0;
+    EXPECT_TRUE(unmoved || theirs.count(name)) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Reports, PublishedCases, ::testing::ValuesIn(every_spec()),
                          [](const auto& c) { return c.param.name; });
 
 TEST(PublishedCases, EveryCaseHasASpec) {
   std::set<std::string> names;
-  for (const Published& c : published_specs()) names.insert(c.name);
+  for (const Published& c : every_spec()) names.insert(c.name);
   for (const auto& [name, fields] : published().items()) EXPECT_TRUE(names.count(name)) << name;
   EXPECT_EQ(names.size(), published().size());
+  EXPECT_EQ(names.size(), published_training()["cases"].size());
 }
 
 TEST(HashedModel, StartsAsPublished) {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "equivalence/hashed_model.h"
 #include "infer/decoder.h"
+#include "kernels/router.h"
 #include "ops/norm.h"
 #include "support/compare.h"
 #include "support/goldens.h"
@@ -508,6 +509,88 @@ TEST(EmbeddingScale, IsNotRounded) {
   }
   EXPECT_TRUE(close(embedded, right, tolerance::kFloat));
   EXPECT_FALSE(close(embedded, rounded, tolerance::kFloat));
+}
+
+// Bug B13: the factor multiplies the routed experts once, and neither the shared expert nor what the layer is added to.
+TEST(RoutedScalingFactor, MultipliesTheRoutedPartAlone) {
+  ThreadPool pool(2);
+  Arena arena;
+  const std::vector<int32_t>& tokens = published().at("glm4_moe")["tokens"].get<std::vector<int32_t>>();
+  // What the first layer with experts gets and leaves.
+  const auto layer = [&](double factor, bool shared) {
+    const Json document = with(glm4_moe(), {{"moe", {{"routed_scaling_factor", factor}}}});
+    const auto model = hashed_model(spec_from_json(document, "case"), "glm4_moe");
+    Parameters& parameters = model->parameters();
+    const auto& down = *parameters.find("layers.1.ffn.shared_expert.down.weight");
+    if (!shared) std::ranges::fill(parameters.values(down), 0.0f);
+    std::map<std::string, std::vector<double>> seen;
+    const auto observe = [&](std::string_view part, int64_t at, ConstRows result) {
+      if (at != 1) return;
+      for (int64_t r = 0; r < result.rows; ++r)
+        seen[std::string(part)].insert(seen[std::string(part)].end(), result.row(r), result.row(r) + result.width);
+    };
+    model->hidden(OpContext{pool, arena, nullptr}, {.tokens = tokens,
+                                                    .layout = equal_sequences(1, static_cast<int64_t>(tokens.size())),
+                                                    .dropout = {},
+                                                    .observe = observe});
+    return seen;
+  };
+  auto bare = layer(1, false), once = layer(1, true), twice_and_a_half = layer(2.5, true);
+  std::vector<double> by_the_factor, right;
+  for (size_t i = 0; i < bare["ffn"].size(); ++i) {
+    by_the_factor.push_back(twice_and_a_half["ffn"][i] - once["ffn"][i]);
+    right.push_back(1.5 * (bare["ffn"][i] - bare["attention"][i]));
+  }
+  EXPECT_TRUE(close(by_the_factor, right, tolerance::kKernel));
+}
+
+// Bug B14: rows of 10 and 16 tokens, which a batch holds without any filling. Where the shorter one is padded and the
+// pads are counted, the loss is another.
+TEST(BalanceLoss, HoldsNoPadding) {
+  ThreadPool pool(2);
+  const Json& right = published_training()["padded_balance"];
+  const double top_k = right["config"]["num_experts_per_tok"];
+  const Json document = with(llama(), {{"norm", {{"eps", 1e-5}}},
+                                       {"position", {{"theta", 1e6}}},
+                                       {"moe",
+                                        {{"num_experts", 4},
+                                         {"num_experts_per_tok", 2},
+                                         {"scoring_func", "softmax_of_chosen"},
+                                         {"router_aux_loss_coef", top_k}}}});
+  const auto model = hashed_model(spec_from_json(document, "case"), "mixtral", true);
+  Batch batch;
+  for (const auto& row : right["rows"].get<std::vector<std::vector<int32_t>>>()) batch.add(row, row);
+  const auto expected = right["of_layers"].get<std::vector<double>>();
+  std::vector<double> got;
+  for (const auto& [layer, statistics] : Trainer(*model, pool, {}).accumulate({&batch, 1}, 0).routers)
+    got.push_back(statistics.balance_loss);
+  EXPECT_TRUE(close(got, expected, tolerance::kLogits));
+  EXPECT_FALSE(close(got, right["wrong"]["pads counted"].get<std::vector<double>>(), tolerance::kLogits));
+}
+
+// Two layers' logits of three tokens and two pads, 4 experts, top-2. transformers' figure is that of one layer with the
+// rows of all, times the experts a token; ours is of each layer by itself. Of equal logits theirs is the choice of
+// torch.topk, and kTie puts that one first.
+TEST(BalanceLoss, OfLayersTakenTogether) {
+  constexpr float kTie = 1e-6f;
+  const RouterShape shape{.experts = 4, .top_k = 2};
+  const std::vector<std::vector<float>> layers{
+      {2, 1, 0, -1, 0, 1, 2, -1, 1, 0, -1, 2, 9, 0, kTie, 0, 9, 0, kTie, 0},
+      {0, 3, 0, kTie, 0, 3, 0, kTie, 0, 3, 0, kTie, 0, 0, 9, kTie, 0, 0, 9, kTie}};
+  for (const auto& [rows, right] : {std::pair<int64_t, double>{3, 2.4773407}, {5, 1.9096432}}) {
+    RouterSums sums{std::vector<double>(4)};
+    std::vector<int64_t> load(4);
+    for (const std::vector<float>& logits : layers) {
+      const ConstRows l{logits.data(), rows, 4, 4};
+      std::vector<float> scores(logits.size());
+      Routing routing(shape, rows);
+      router_scores(shape, l, {scores.data(), rows, 4, 4});
+      choose_experts(shape, l, {scores.data(), rows, 4, 4}, routing.expert.data(), routing.gate.data());
+      count_choices(routing.expert.data(), rows * 2, load.data());
+      add_router_sums(shape, l, {scores.data(), rows, 4, 4}, sums);
+    }
+    EXPECT_NEAR(2 * load_balance(shape, load, sums.probability, 2 * rows), right, tolerance::kFloat) << rows;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What balancing does to a mixture of experts: the preset small-moe trained without any, with the balance loss, and with the rule that
-moves selection biases, on the same text, the same seeds and the same steps.
+"""What balancing does to a mixture of experts: the preset small-moe with sigmoid scores, trained without any, with the balance loss, and
+with the rule that moves selection biases, on the same text, the same seeds and the same steps.
 
 MaxVio is the busiest expert's load over the mean load, minus 1 (arXiv:2408.15664 equation 4), of each layer and step; printed are its
 mean and its greatest value over the last tenth of the steps, experts without a token in a step (of all layers), the entropy of the
@@ -18,8 +18,9 @@ PRESET = "small-moe"
 KINDS = {
     "none": {"router_aux_loss_coef": 0},
     "balance loss": {"router_aux_loss_coef": 0.01},
-    "selection bias": {"router_aux_loss_coef": 0, "selection_bias": True, "bias_update_speed": 0.001},
+    "selection bias": {"router_aux_loss_coef": 0, "selection_bias": True, "bias_update_speed": 0.003},
 }
+SCORING = {"scoring_func": "sigmoid"}  # as the rule was published with
 
 
 def lines_of(folder):
@@ -28,7 +29,7 @@ def lines_of(folder):
 
 def train(args, kind, seed, folder):
     spec = folder / "spec.json"
-    spec.write_text(json.dumps({"extends": PRESET, "name": kind, "moe": KINDS[kind]}))
+    spec.write_text(json.dumps({"extends": PRESET, "name": kind, "moe": SCORING | KINDS[kind]}))
     out = folder / "run"
     summary = harness.transept(args, "train", spec, "--data", *args.data, "--out", out, "--seed", seed, "--steps", args.steps,
                                "--context", args.context, "--batch", args.batch, "--lr", args.lr, "--val-fraction", 0.02)

@@ -16,6 +16,8 @@
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
+#include "ops/ffn.h"
+#include "ops/moe.h"
 #include "plan/plan.h"
 #include "study/machine.h"
 #include "tensor/floats.h"
@@ -314,6 +316,100 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
   });
 }
 
+// A layer of experts beside the dense layer of as many FLOPs a token, forward and backward, in turns.
+void bench_moe(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+               std::function<int()>& selected) {
+  struct Options {
+    int64_t tokens = 4096, hidden = 512, intermediate = 1536, experts = 8, top_k = 2;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("--tokens", o->tokens, "tokens of a batch")->capture_default_str();
+  sub->add_option("--hidden", o->hidden, "width of the model")->capture_default_str();
+  sub->add_option("--intermediate", o->intermediate,
+                  "width of the dense layer; an expert has its share of a choice, rounded to 16")
+      ->capture_default_str();
+  sub->add_option("--experts", o->experts, "experts")->capture_default_str();
+  sub->add_option("--top-k", o->top_k, "experts that a token chooses")->capture_default_str();
+  sub->callback([o, &globals, repeats, &selected] {
+    selected = [o, &globals, repeats] {
+      Sizes{{{"--tokens", o->tokens},
+             {"--hidden", o->hidden},
+             {"--intermediate", o->intermediate},
+             {"--experts", o->experts},
+             {"--top-k", o->top_k}}}
+          .check();
+      if (o->top_k > o->experts)
+        throw InputError("--top-k", fmt::format("{} is more than --experts = {}", o->top_k, o->experts));
+      const int64_t width = std::max<int64_t>(16, (o->intermediate + 8 * o->top_k) / (16 * o->top_k) * 16);
+      // Values and gradients of [rows, columns].
+      struct Weight {
+        Floats value, gradient;
+        int64_t rows, columns;
+        Weight(int64_t rows_, int64_t columns_, uint32_t substream)
+            : value(random_floats(rows_ * columns_, substream)),
+              gradient(rows_ * columns_),
+              rows(rows_),
+              columns(columns_) {}
+        Param param() const { return {value.data(), gradient.data(), rows, columns}; }
+      };
+      const Weight in(2 * o->intermediate, o->hidden, 1), down(o->hidden, o->intermediate, 2),
+          router(o->experts, o->hidden, 3), experts_in(o->experts * 2 * width, o->hidden, 4),
+          experts_down(o->experts * o->hidden, width, 5);
+      const Floats x = random_floats(o->tokens * o->hidden, 6), dy = random_floats(o->tokens * o->hidden, 7);
+      const FfnParams dense{.in = in.param(), .in_bias = {}, .down = down.param()};
+      const MoeParams sparse{.router = {.experts = o->experts, .top_k = o->top_k, .normalize = true},
+                             .gate = router.param(),
+                             .in = experts_in.param(),
+                             .down = experts_down.param(),
+                             .jitter = {}};
+      const BalanceLosses losses{.balance = 0.01f, .z = 0.001f};
+      const BatchLayout layout = equal_sequences(1, o->tokens);
+      ThreadPool pool = globals.pool();
+      Arena arena;
+      RouterStatistics statistics;
+      const auto seconds_of = [&](auto layer) {
+        const auto filled = [&](const Floats& values) {
+          Buffer buffer(arena, values.size());
+          std::copy_n(values.data(), values.size(), buffer.data());
+          return buffer;
+        };
+        Tape tape;
+        const OpContext context{pool, arena, &tape};
+        const Var input{filled(x), o->tokens, o->hidden, std::make_shared<GradientSlot>()};
+        Buffer gradient = filled(dy);
+        const auto start = Clock::now();
+        const Var y = layer(context, input);
+        y.gradient->buffer = std::move(gradient);
+        tape.backward();
+        return std::chrono::duration<double>(Clock::now() - start).count();
+      };
+      std::vector<double> dense_times, sparse_times;
+      Timing t = measure(*repeats, [&] {
+        dense_times.push_back(seconds_of([&](const OpContext& c, const Var& v) { return ffn(c, v, dense, {}); }));
+        sparse_times.push_back(seconds_of(
+            [&](const OpContext& c, const Var& v) { return moe(c, v, sparse, losses, layout, {}, &statistics); }));
+      });
+      const auto median = [](std::vector<double> times) {
+        std::sort(times.begin(), times.end());
+        return times[times.size() / 2];
+      };
+      t.median_seconds = median(sparse_times);
+      // Three matrices, and three products with each, of two operations a weight.
+      const double flops = 18.0 * static_cast<double>(o->tokens * o->hidden);
+      const double rate = flops * static_cast<double>(width * o->top_k) / t.median_seconds * 1e-9,
+                   dense_rate = flops * static_cast<double>(o->intermediate) / median(dense_times) * 1e-9;
+      print(globals,
+            {{"gflops", rate},
+             {"dense_gflops", dense_rate},
+             {"ratio", rate / dense_rate},
+             {"expert_width", width},
+             {"max_violation", max_violation(statistics.load)}},
+            t, pool.threads());
+      return 0;
+    };
+  });
+}
+
 void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
                 std::function<int()>& selected) {
   sub->callback([&globals, repeats, &selected] {
@@ -351,7 +447,7 @@ void register_bench(Registry& registry) {
   auto selected = std::make_shared<std::function<int()>>();
   Globals& globals = registry.globals;
   CLI::App* bench =
-      registry.add("bench", "figures of this machine: train, prefill, decode, attention, gemm, read", [selected] {
+      registry.add("bench", "figures of this machine: train, prefill, decode, attention, moe, gemm, read", [selected] {
         if (!*selected) throw InputError("bench", "needs to know what to measure", "see bench --help");
         return (*selected)();
       });
@@ -372,6 +468,8 @@ void register_bench(Registry& registry) {
   bench_prefill_decode(add("prefill", "a prompt in one go: tokens a second"), false, globals, repeats, *selected);
   bench_prefill_decode(add("decode", "token by token: tokens a second"), true, globals, repeats, *selected);
   bench_attention(add("attention", "attention; hidden pairs are not counted"), globals, repeats, *selected);
+  bench_moe(add("moe", "a layer of experts beside a dense one of as many FLOPs a token, forward and backward"), globals,
+            repeats, *selected);
   bench_gemm(add("gemm", "matrix product [M, K] x [K, N]"), globals, repeats, *selected);
   bench_read(add("read", "streaming read of memory"), globals, repeats, *selected);
 }

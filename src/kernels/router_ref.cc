@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 namespace transept::ref {
@@ -38,7 +39,8 @@ Row sigmoid(const Row& x) {
 std::vector<size_t> ranked(const Row& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] > values[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return values[a] > values[b] || (values[a] == values[b] && a < b); });
   return order;
 }
 

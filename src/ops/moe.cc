@@ -100,9 +100,9 @@ void balance(const RouterShape& shape, const BalanceLosses& losses, const BatchL
   }
 }
 
-std::shared_ptr<const Routed> route(const OpContext& context, const MoeParams& p, const BalanceLosses& losses,
+// Chooses, groups, and takes the losses.
+std::shared_ptr<const Routed> route(const OpContext& context, const RouterShape& shape, const BalanceLosses& losses,
                                     const BatchLayout& layout, ConstRows logits, RouterStatistics* statistics) {
-  const RouterShape& shape = p.router;
   const auto routed = std::make_shared<Routed>(shape, logits.rows);
   routed->runs = runs_of(layout, logits.rows);
   Routing& routing = routed->routing;
@@ -238,8 +238,9 @@ std::vector<float> gate_gradients(const Routing& routing, const Buffer& dots, in
   return d_gate;
 }
 
-Buffer logit_gradient(const OpContext& context, const RouterShape& shape, const Routed& routed, ConstRows logits,
-                      const std::vector<float>& d_gate) {
+// d_logits [rows, experts]: of the gates and of the losses.
+Buffer logit_gradients(const OpContext& context, const RouterShape& shape, const Routed& routed, ConstRows logits,
+                       const std::vector<float>& d_gate) {
   const Buffer held(context.arena, logits.rows * logits.width);
   const Rows to{held.data(), logits.rows, logits.width, logits.width};
   if (routed.counted < logits.rows) std::fill_n(held.data(), held.size(), 0.f);
@@ -254,13 +255,124 @@ Buffer logit_gradient(const OpContext& context, const RouterShape& shape, const 
   return held;
 }
 
+// One call of the op, as its passes share it.
+struct Call {
+  OpContext context;
+  Var x;
+  MoeParams p;
+  int64_t f, in_width, out_width;
+
+  bool noisy() const { return p.jitter.epsilon != 0; }
+  const float* in(int64_t e) const { return p.in.value + e * in_width * x.width; }
+  const float* down(int64_t e) const { return p.down.value + e * out_width * f; }
+
+  Buffer router_input() const { return noisy() ? jittered(context, p.jitter, x.view()) : x.value; }
+  // z = x_e in_e^T and a = act(z), by expert.
+  void hidden(const Routed& routed, Rows z, Rows a) const;
+  // y = the sum of each row's gates times a_e down_e^T, with its end.
+  void outputs(const Routed& routed, Rows a, const LinearEnd& end, Rows y) const;
+  // From g [rows, out_width], the gradient before the dropout: turns z into dz, adds the gradient of down, and gives
+  // that of the gates.
+  std::vector<float> hidden_backward(const Routed& routed, ConstRows g, Rows z) const;
+  // dx of the experts, written to or added to what is there.
+  void input_backward(const Routed& routed, Rows dz, const GradientTarget& dx) const;
+  // Adds the gradient of the router, and its part of dx.
+  void router_backward(const Routed& routed, ConstRows logits, const std::vector<float>& d_gate, Rows dx) const;
+};
+
+void Call::hidden(const Routed& routed, Rows z, Rows a) const {
+  const Buffer held = gathered(context, routed.routing, x.view());
+  const Rows by_expert{held.data(), z.rows, x.width, x.width};
+  for_group_tiles(context.pool, routed.places, f, [&](const GroupTile& g) {
+    const ConstRows from = routed.of_expert(by_expert, g.group);
+    const Rows ze = routed.of_expert(z, g.group), ae = routed.of_expert(a, g.group);
+    const Tile& t = g.tile;
+    times_transposed(from, in(g.group), t, 0, ze);
+    if (p.gated) {
+      times_transposed(from, in(g.group), t, f, ze);
+      gated_forward(p.activation, part(ze, t, 0), part(ze, t, f), part(ae, t, 0));
+    } else {
+      activation_forward(p.activation, part(ze, t, 0), part(ae, t, 0));
+    }
+  });
+}
+
+void Call::outputs(const Routed& routed, Rows a, const LinearEnd& end, Rows y) const {
+  const Routing& routing = routed.routing;
+  const Buffer held = make_rows(context, a.rows, out_width);
+  const Rows by_expert{held.data(), a.rows, out_width, out_width};
+  for_group_tiles(context.pool, routed.places, out_width, [&](const GroupTile& g) {
+    times_transposed(routed.of_expert(a, g.group), down(g.group), g.tile, 0, routed.of_expert(by_expert, g.group));
+  });
+  for_rows(context.pool, y.rows, out_width, [&](int64_t first, int64_t rows) {
+    const Rows to = y.slice(first, rows);
+    const int64_t pair = first * routing.slots;
+    combine_rows(by_expert, routing.position.data() + pair, routing.gate.data() + pair, routing.slots, false, to);
+    apply_end(end, to, first, 0);
+  });
+}
+
+std::vector<float> Call::hidden_backward(const Routed& routed, ConstRows g, Rows z) const {
+  const Routing& routing = routed.routing;
+  const int64_t places = z.rows;
+  const Buffer held = gathered(context, routing, g), a_held = make_rows(context, places, f),
+               dots = make_rows(context, column_tiles(f), places);
+  const Rows by_expert{held.data(), places, out_width, out_width}, a{a_held.data(), places, f, f};
+  std::fill_n(dots.data(), dots.size(), 0.f);
+  std::vector<float> gates;
+  for (const int32_t pair : routing.pair) gates.push_back(routing.gate[static_cast<size_t>(pair)]);
+  for_group_tiles(context.pool, routed.places, f, [&](const GroupTile& group) {
+    const Tile& t = group.tile;
+    const int64_t e = group.group, first = routing.offsets[static_cast<size_t>(e)] + t.row;
+    const Rows da = routed.of_expert(a, e), dz = routed.of_expert(z, e);
+    times_weight(routed.of_expert(by_expert, e), down(e), f, t, da);
+    activation_backward_tile(p, gates.data() + first, part(da, t, 0), part(dz, t, 0), p.gated ? part(dz, t, f) : Rows(),
+                             dots.data() + group.column_tile * places + first);
+  });
+  if (p.down.gradient) add_weight_gradients(context, routed, by_expert, a, p.down.gradient);
+  return gate_gradients(routing, dots, column_tiles(f));
+}
+
+void Call::input_backward(const Routed& routed, Rows dz, const GradientTarget& dx) const {
+  const Routing& routing = routed.routing;
+  const Buffer held = make_rows(context, dz.rows, x.width);
+  const Rows by_expert{held.data(), dz.rows, x.width, x.width};
+  for_group_tiles(context.pool, routed.places, x.width, [&](const GroupTile& g) {
+    times_weight(routed.of_expert(dz, g.group), in(g.group), x.width, g.tile, routed.of_expert(by_expert, g.group));
+  });
+  for_rows(context.pool, x.rows, x.width, [&](int64_t first, int64_t rows) {
+    combine_rows(by_expert, routing.position.data() + first * routing.slots, nullptr, routing.slots, dx.accumulate,
+                 dx.rows.slice(first, rows));
+  });
+}
+
+void Call::router_backward(const Routed& routed, ConstRows logits, const std::vector<float>& d_gate, Rows dx) const {
+  const Buffer held = logit_gradients(context, p.router, routed, logits, d_gate);
+  const ConstRows d_logits{held.data(), logits.rows, logits.width, logits.width};
+  if (p.gate.gradient) {
+    const Buffer input = router_input();
+    gemm_ytx(context.pool, d_logits, {input.data(), x.rows, x.width, x.width}, p.gate.gradient);
+  }
+  if (!x.gradient) return;
+  if (!noisy()) return gemm_xw(context.pool, d_logits, p.gate.value, x.width, 1.f, dx);
+  const Buffer d_held(context.arena, x.rows * x.width);
+  const Rows d_input{d_held.data(), x.rows, x.width, x.width};
+  gemm_xw(context.pool, d_logits, p.gate.value, x.width, 0.f, d_input);
+  for_rows(context.pool, x.rows, x.width, [&](int64_t first, int64_t rows) {
+    const Rows d = d_input.slice(first, rows);
+    jitter_rows(p.jitter, first, d, d);
+    add_rows(d, dx.slice(first, rows));
+  });
+}
+
 }  // namespace
 
 Var moe(const OpContext& context, const Var& x, const MoeParams& p, const BalanceLosses& losses,
         const BatchLayout& layout, const LinearEnd& end, RouterStatistics* statistics) {
-  const int64_t experts = p.router.experts, f = p.down.in, in_width = p.gated ? 2 * f : f;
-  const int64_t out_width = p.down.out / experts;
   check_router(p.router);
+  const int64_t experts = p.router.experts, f = p.down.in;
+  const Call call{context, x, p, f, p.gated ? 2 * f : f, p.down.out / experts};
+  const int64_t in_width = call.in_width, out_width = call.out_width;
   TRANSEPT_CHECK(p.gate.out == experts && p.gate.in == x.width);
   TRANSEPT_CHECK(p.in.out == experts * in_width && p.in.in == x.width && p.down.out == experts * out_width);
   TRANSEPT_CHECK(!end.bias);
@@ -273,119 +385,45 @@ Var moe(const OpContext& context, const Var& x, const MoeParams& p, const Balanc
   const Buffer logits(context.arena, x.rows * experts);
   const Rows logit_view{logits.data(), x.rows, experts, experts};
   {
-    const Buffer input = p.jitter.epsilon != 0 ? jittered(context, p.jitter, x.view()) : x.value;
+    const Buffer input = call.router_input();
     gemm_xwt(context.pool, {input.data(), x.rows, x.width, x.width}, p.gate.value, experts, 0.f, logit_view);
   }
-  const std::shared_ptr<const Routed> routed = route(context, p, losses, layout, logit_view, statistics);
+  const std::shared_ptr<const Routed> routed = route(context, p.router, losses, layout, logit_view, statistics);
   const int64_t places = routed->routing.places();
   Buffer z = make_rows(context, places, in_width);
-  const Rows z_view{z.data(), places, in_width, in_width};
   {
     const Buffer a = make_rows(context, places, f);
-    const Rows a_view{a.data(), places, f, f};
-    {
-      const Buffer held = gathered(context, routed->routing, x.view());
-      const Rows by_expert{held.data(), places, x.width, x.width};
-      for_group_tiles(context.pool, routed->places, f, [&](const GroupTile& g) {
-        const ConstRows from = routed->of_expert(by_expert, g.group);
-        const Rows ze = routed->of_expert(z_view, g.group), ae = routed->of_expert(a_view, g.group);
-        const float* w = p.in.value + g.group * in_width * x.width;
-        const Tile& t = g.tile;
-        times_transposed(from, w, t, 0, ze);
-        if (p.gated) {
-          times_transposed(from, w, t, f, ze);
-          gated_forward(p.activation, part(ze, t, 0), part(ze, t, f), part(ae, t, 0));
-        } else {
-          activation_forward(p.activation, part(ze, t, 0), part(ae, t, 0));
-        }
-      });
-    }
-    const Buffer outputs = make_rows(context, places, out_width);
-    const Rows out_view{outputs.data(), places, out_width, out_width};
-    for_group_tiles(context.pool, routed->places, out_width, [&](const GroupTile& g) {
-      times_transposed(routed->of_expert(a_view, g.group), p.down.value + g.group * out_width * f, g.tile, 0,
-                       routed->of_expert(out_view, g.group));
-    });
-    const Routing& routing = routed->routing;
-    for_rows(context.pool, x.rows, out_width, [&](int64_t first, int64_t rows) {
-      const Rows to = y.view().slice(first, rows);
-      const int64_t pair = first * routing.slots;
-      combine_rows(out_view, routing.position.data() + pair, routing.gate.data() + pair, routing.slots, false, to);
-      apply_end(end, to, first, 0);
-    });
+    call.hidden(*routed, {z.data(), places, in_width, in_width}, {a.data(), places, f, f});
+    call.outputs(*routed, {a.data(), places, f, f}, end, y.view());
   }
   if (context.tape) {
-    context.tape->record([context, x, p, logits, routed, z, z_view, experts, f, out_width, dropout = end.dropout,
-                          slot = y.gradient, residual = end.residual ? end.residual->gradient : nullptr]() mutable {
+    context.tape->record([call, logits, routed, z, dropout = end.dropout, slot = y.gradient,
+                          residual = end.residual ? end.residual->gradient : nullptr]() mutable {
       if (!slot->buffer) return;
-      const Routing& routing = routed->routing;
-      const int64_t count = routing.places(), in_size = z_view.width;
+      const OpContext& c = call.context;
+      const Var& input = call.x;
+      const int64_t rows = input.rows, width = input.width, count = routed->routing.places();
+      const Rows dz{z.data(), count, call.in_width, call.in_width};
       std::vector<float> d_gate;
       {
-        Buffer by_expert;
-        {
-          const Buffer g = gradient_before_dropout(context, dropout, slot->buffer, x.rows, out_width);
-          by_expert = gathered(context, routing, {g.data(), x.rows, out_width, out_width});
-        }
-        const Rows g_view{by_expert.data(), count, out_width, out_width};
-        const Buffer a = make_rows(context, count, f);
-        const Rows a_view{a.data(), count, f, f};
-        const Buffer dots = make_rows(context, column_tiles(f), count);
-        std::fill_n(dots.data(), dots.size(), 0.f);
-        std::vector<float> gates;
-        for (const int32_t pair : routing.pair) gates.push_back(routing.gate[static_cast<size_t>(pair)]);
-        for_group_tiles(context.pool, routed->places, f, [&](const GroupTile& g) {
-          const Rows da = routed->of_expert(a_view, g.group), dz = routed->of_expert(z_view, g.group);
-          const Tile& t = g.tile;
-          times_weight(routed->of_expert(g_view, g.group), p.down.value + g.group * out_width * f, f, t, da);
-          const int64_t first = routing.offsets[static_cast<size_t>(g.group)] + t.row;
-          activation_backward_tile(p, gates.data() + first, part(da, t, 0), part(dz, t, 0),
-                                   p.gated ? part(dz, t, f) : Rows(), dots.data() + g.column_tile * count + first);
-        });
-        if (p.down.gradient) add_weight_gradients(context, *routed, g_view, a_view, p.down.gradient);
-        d_gate = gate_gradients(routing, dots, column_tiles(f));
+        const Buffer g = gradient_before_dropout(c, dropout, slot->buffer, rows, call.out_width);
+        d_gate = call.hidden_backward(*routed, {g.data(), rows, call.out_width, call.out_width}, dz);
       }
-      if (p.in.gradient) {
-        const Buffer held = gathered(context, routing, x.view());
-        add_weight_gradients(context, *routed, z_view, {held.data(), count, x.width, x.width}, p.in.gradient);
+      if (call.p.in.gradient) {
+        const Buffer by_expert = gathered(c, routed->routing, input.view());
+        add_weight_gradients(c, *routed, dz, {by_expert.data(), count, width, width}, call.p.in.gradient);
       }
       GradientTarget dx{};
-      if (x.gradient) {
-        dx = gradient_target(context.arena, *x.gradient, x.rows, x.width);
-        const Buffer by_expert = make_rows(context, count, x.width);
-        const Rows to{by_expert.data(), count, x.width, x.width};
-        for_group_tiles(context.pool, routed->places, x.width, [&](const GroupTile& g) {
-          times_weight(routed->of_expert(z_view, g.group), p.in.value + g.group * in_size * x.width, x.width, g.tile,
-                       routed->of_expert(to, g.group));
-        });
-        for_rows(context.pool, x.rows, x.width, [&](int64_t first, int64_t rows) {
-          combine_rows(to, routing.position.data() + first * routing.slots, nullptr, routing.slots, dx.accumulate,
-                       dx.rows.slice(first, rows));
-        });
+      if (input.gradient) {
+        dx = gradient_target(c.arena, *input.gradient, rows, width);
+        call.input_backward(*routed, dz, dx);
       }
       z.reset();
-      if (p.gate.gradient || x.gradient) {
-        const Buffer held =
-            logit_gradient(context, p.router, *routed, {logits.data(), x.rows, experts, experts}, d_gate);
-        const ConstRows d_logits{held.data(), x.rows, experts, experts};
-        const bool noisy = p.jitter.epsilon != 0;
-        if (p.gate.gradient) {
-          const Buffer input = noisy ? jittered(context, p.jitter, x.view()) : x.value;
-          gemm_ytx(context.pool, d_logits, {input.data(), x.rows, x.width, x.width}, p.gate.gradient);
-        }
-        if (x.gradient && !noisy) gemm_xw(context.pool, d_logits, p.gate.value, x.width, 1.f, dx.rows);
-        if (x.gradient && noisy) {
-          const Buffer through(context.arena, x.rows * x.width);
-          const Rows d_input{through.data(), x.rows, x.width, x.width};
-          gemm_xw(context.pool, d_logits, p.gate.value, x.width, 0.f, d_input);
-          for_rows(context.pool, x.rows, x.width, [&](int64_t first, int64_t rows) {
-            const Rows d = d_input.slice(first, rows);
-            jitter_rows(p.jitter, first, d, d);
-            add_rows(d, dx.rows.slice(first, rows));
-          });
-        }
+      if (call.p.gate.gradient || input.gradient) {
+        const int64_t logit_width = call.p.router.experts;
+        call.router_backward(*routed, {logits.data(), rows, logit_width, logit_width}, d_gate, dx.rows);
       }
-      if (residual) add_gradient(context.pool, *residual, std::move(slot->buffer));
+      if (residual) add_gradient(c.pool, *residual, std::move(slot->buffer));
       slot->buffer.reset();
     });
   }

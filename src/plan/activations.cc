@@ -27,6 +27,32 @@ AttentionWidths widths(const AttentionSpec& any) {
   return std::visit([](const auto& a) { return widths(a); }, any);
 }
 
+// Elements of the feed-forward sublayer a token.
+struct FfnWidths {
+  Count saved;     // see LayerSaved::ffn_first
+  Count forward;   // needed for a moment on top, beside the result
+  Count backward;  // as well, beside the gradients of result and input, or with the latter
+};
+FfnWidths ffn_widths(const ArchSpec& spec, const LayerSpec& layer) {
+  const MoeSpec& moe = layer.moe;
+  if (!moe) {
+    const Count activation = layer.ffn.intermediate_size;
+    return {layer.ffn.in_width(), activation, std::max(activation, Count(spec.hidden_size))};
+  }
+  // Rows gathered by expert stand beside the activation; the experts' results, or what flows back to the rows, take
+  // their place.
+  const FfnSpec one = moe.expert(layer.ffn);
+  const Count chosen = moe.num_experts_per_tok, hidden = spec.hidden_size;
+  FfnWidths w{chosen * one.in_width() + moe.num_experts, chosen * (hidden + one.intermediate_size),
+              std::max(chosen * (hidden + one.intermediate_size), chosen * hidden + hidden)};
+  if (moe.has_shared()) {
+    w.saved += moe.shared(layer.ffn).in_width();
+    w.forward += hidden;
+    if (moe.shared_expert_gate) w.saved += hidden + 1;
+  }
+  return w;
+}
+
 int64_t statistics(const NormSpec& norm) {
   return std::visit([](const auto& n) { return n.saved_per_row(); }, norm);
 }
@@ -60,7 +86,7 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const Token
                    .cross_attention = none,
                    .residual_middle = parallel ? none : hidden,  // parallel: nothing reads it
                    .ffn_input = shared_norm ? none : hidden,
-                   .ffn_first = n * layer.ffn.in_width(),
+                   .ffn_first = n * ffn_widths(spec, layer).saved,
                    .post_norm_inputs = sandwich ? hidden * sublayers : none,
                    .norm_statistics = n * (norms * statistics(layer.norm))};
   if (layer.cross_attention) {
@@ -74,7 +100,9 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   const bool sandwich = layer.placement == NormPlacement::kSandwich;
   const AttentionWidths a = widths(layer.attention);
   const LayerSaved s = layer_saved(spec, layer, rows);
-  const Count none, gradient = rows.own * spec.hidden_size, activation = rows.own * layer.ffn.intermediate_size;
+  const Count none, gradient = rows.own * spec.hidden_size;
+  const FfnWidths widest = ffn_widths(spec, layer);
+  const Count ffn_forward = rows.own * widest.forward, ffn_backward = rows.own * widest.backward;
   const Count statistics_of_one = rows.own * statistics(layer.norm);
   // Dropout's backward pass masks a copy: the residual still needs the gradient as it is.
   const Count masked = spec.dropout > 0 ? gradient : none;
@@ -89,7 +117,7 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   const Count outside = sandwich || layer.placement == NormPlacement::kPostSublayer ? gradient : none;
 
   // The gradient of ffn_first takes its place. The activation made again is gone when the gradient of the input comes.
-  const Count ffn = standing_ffn + gradient + outside + masked + std::max(activation, gradient);
+  const Count ffn = standing_ffn + gradient + outside + masked + ffn_backward;
   // Gradients of the residual (and, parallel, of the norm that both read), of attention_output and of qkv.
   const Count attention =
       standing_attention + gradient + (parallel ? gradient : outside) + s.attention_output + s.qkv + s.qk_norm;
@@ -102,7 +130,7 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   // The forward pass up to the layer's output; parallel: with what attention left, to which the second sublayer is
   // added. When it runs again, the gradient of the output waits.
   const Count forward = s.total() + (parallel ? gradient : none) +
-                        (before && !sandwich ? gradient + activation : std::max(activation, gradient));
+                        (before && !sandwich ? gradient + ffn_forward : std::max(ffn_forward, gradient));
   peak = std::max(peak, forward + (recompute ? gradient : none));
   return peak;
 }
@@ -154,7 +182,8 @@ int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows) 
     for (const LayerSpec& layer : stack->layers) {
       const AttentionWidths a = widths(layer.attention);
       const Count attention = Count(a.qkv) + a.query;
-      const Count ffn = Count(layer.ffn.in_width()) + layer.ffn.intermediate_size;
+      const FfnWidths of_ffn = ffn_widths(spec, layer);
+      const Count ffn = of_ffn.saved + of_ffn.forward;
       // Parallel: the norm's output stays for the second sublayer.
       const Count kept(layer.block.parallel() ? spec.hidden_size : 0);
       widest = std::max(widest, std::max(attention + kept, ffn));

@@ -26,7 +26,7 @@ struct LayerSaved {
   Count cross_attention;   // the whole sublayer
   Count residual_middle;   // after the attention sublayer
   Count ffn_input;         // normalized
-  Count ffn_first;         // gate and up, or up
+  Count ffn_first;         // gate and up, or up, of all networks that a token passes, and the router's logits
   Count post_norm_inputs;  // what the second norms of sandwich placement read
   Count norm_statistics;   // of all norms
   Count total() const;

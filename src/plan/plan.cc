@@ -221,12 +221,21 @@ void count_serving(const ArchSpec& spec, Plan& plan, int64_t memory_bytes) {
   Plan::Serving& s = plan.serving;
   const int64_t size = *stored_bytes(plan.dtype);
   Count source, source_matrices;
+  double more_experts = 0;  // elements that other rows of the batch are sent to
   for (const ParamDecl& decl : spec.declare().decls()) {
+    if (decl.experts > 1) {
+      const double all = static_cast<double>(decl.experts), share = static_cast<double>(decl.active_experts) / all;
+      const double touched = all * (1 - std::pow(1 - share, static_cast<double>(plan.batch)));
+      more_experts += static_cast<double>(elements(decl) / decl.experts) * (touched - all * share);
+    }
     if (!reads_source(decl)) continue;
     source += elements(decl);
     if (decl.shape.size() == 2 && decl.part != Part::kPosition) source_matrices += elements(decl);
   }
-  s.weight_bytes_per_step = (Count(plan.parameters.active_without_input_embedding - source.value()) * size).value();
+  s.weight_bytes_per_step = ((Count(plan.parameters.active_without_input_embedding - source.value()) +
+                              static_cast<int64_t>(std::llround(std::max(0.0, more_experts)))) *
+                             size)
+                                .value();
   s.kv_bytes_per_decoded_token = plan.kv_cache.bytes;
   const double row = static_cast<double>(
       spec.tie_word_embeddings ? 0 : spec.hidden_size * size);  // looked up; tied, it is among the weights

@@ -87,7 +87,7 @@ struct Plan {
     double train_flops_counted = 0;  // train_per_token x tokens, attention included
   };
   // One decode step of `batch` sequences that all stand at `context`: the weights are read once a step, each cache once
-  // a token.
+  // a token. Of experts, those that a batch of independent, evenly spread choices is expected to touch.
   struct Serving {
     int64_t weight_bytes_per_step = 0;
     int64_t kv_bytes_per_decoded_token = 0;

@@ -30,6 +30,13 @@ struct EnumNames<GroupScoring> {
   static constexpr std::array<std::string_view, 2> kNames{"max", "top_two"};
 };
 
+// Who chooses whom. Experts that choose look at all tokens of a sequence, later ones too (arXiv:2202.09368).
+enum class RoutedBy { kTokens, kExperts };
+template <>
+struct EnumNames<RoutedBy> {
+  static constexpr std::array<std::string_view, 2> kNames{"tokens", "experts"};
+};
+
 // Over what the balance loss takes its means.
 enum class BalanceScope { kBatch, kSequence };
 template <>
@@ -41,6 +48,7 @@ struct MoeSpec {
   int64_t num_experts = 0;  // 0: the layer is dense
   int64_t num_experts_per_tok = 2;
   int64_t moe_intermediate_size = 0;  // of one expert; 0: that of ffn
+  RoutedBy router_choice = RoutedBy::kTokens;
   ScoringFunc scoring_func = ScoringFunc::kSoftmax;
   bool norm_topk_prob = false;
   double routed_scaling_factor = 1;
@@ -63,6 +71,8 @@ struct MoeSpec {
     v("num_experts_per_tok", num_experts_per_tok, Between{1, 65536}, "experts that a token is sent to");
     v("moe_intermediate_size", moe_intermediate_size, AtLeast{0},
       "features inside an expert; 0: ffn.intermediate_size");
+    v("router_choice", router_choice, Any{},
+      "tokens choose their experts, or experts an even share of a sequence's tokens (encoders only)");
     v("scoring_func", scoring_func, Any{},
       "scores from the router's logits: softmax, softmax_of_chosen (among the chosen experts), sigmoid");
     v("norm_topk_prob", norm_topk_prob, Any{}, "the weights of the chosen experts are divided by their sum");

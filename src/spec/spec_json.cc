@@ -685,9 +685,11 @@ class SpecReader {
                           "allowed: at most " + std::to_string(kMaxInteger) + " together");
           }
         });
-    const GroupRead<MoeGroup> moe = read_layer_group<MoeGroup>(
-        entry, path,
-        [&](GroupRead<MoeGroup>& read, const Source& source) { resolve_moe(read.group.spec, read.bad, ffn, source); });
+    const GroupRead<MoeGroup> moe =
+        read_layer_group<MoeGroup>(entry, path, [&](GroupRead<MoeGroup>& read, const Source& source) {
+          const bool causal = spec_.topology == Topology::kDecoder || (spec_.encoder_decoder() && &stack == &spec_);
+          resolve_moe(read.group.spec, read.bad, causal, ffn, source);
+        });
     LayerSpec layer;
     layer.norm = norm.group.spec;
     layer.placement = norm.group.placement;
@@ -700,7 +702,7 @@ class SpecReader {
   }
 
   // Derived values of a layer's experts, and the conditions that join several keys.
-  void resolve_moe(MoeSpec& moe, const std::set<std::string>& bad, const GroupRead<FfnGroup>& ffn,
+  void resolve_moe(MoeSpec& moe, const std::set<std::string>& bad, bool causal, const GroupRead<FfnGroup>& ffn,
                    const Source& source) {
     if (!bad.empty()) return;
     if (!moe) {
@@ -726,6 +728,16 @@ class SpecReader {
                     std::to_string(moe.topk_group) + " of n_group = " + std::to_string(moe.n_group) + " groups, and " +
                         std::to_string(moe.num_experts_per_tok) + " experts a token",
                     "allowed: as many groups as there are at the most, and enough for num_experts_per_tok");
+    }
+    if (moe.router_choice == RoutedBy::kExperts &&
+        (causal || moe.scoring_func != ScoringFunc::kSoftmax || moe.norm_topk_prob || moe.n_group > 1 ||
+         moe.selection_bias || moe.capacity_factor > 0)) {
+      findings_.add(source.at("router_choice"),
+                    causal ? "experts that choose among tokens see later ones, and this stack is causal"
+                           : "experts that choose among tokens are even by themselves",
+                    causal
+                        ? "set it to \"tokens\""
+                        : "use scoring_func \"softmax\", without norm_topk_prob, groups, selection_bias and capacity");
     }
     if (moe.shared_expert_gate && !moe.has_shared()) {
       findings_.add(source.at("shared_expert_gate"), "true, and there is no shared expert",

@@ -302,6 +302,7 @@ class Bench(Trained):
             ("decode", self.model, "--tokens", 8, "--cached", 8): "tokens_per_second",
             ("attention", "--batch", 2, "--heads", 4, "--kv-heads", 2, "--tokens", 33, "--head-dim", 16): "gflops",
             ("attention", "--tokens", 64, "--window", 8, "--backward"): "gflops",
+            ("moe", "--tokens", 33, "--hidden", 16, "--intermediate", 40, "--experts", 5, "--top-k", 2): "ratio",
             ("gemm", 64, 32, 48): "gflops",
             ("read",): "gb_per_second",
         }.items():
@@ -314,7 +315,7 @@ class Bench(Trained):
     def test_calls(self):
         for call, word in {("gemm", 0, 8, 8): "M", ("gemm", 8, 8): "N", ("attention", "--heads", 4, "--kv-heads", 3): "--kv-heads",
                            ("prefill", self.model, "--tokens", 0): "--tokens", ("train", "no-such"): "no-such", ("nonsense",): "nonsense",
-                           ("gemm", 8, 8, 8, "--repeats", 0): "--repeats"}.items():
+                           ("gemm", 8, 8, 8, "--repeats", 0): "--repeats", ("moe", "--experts", 4, "--top-k", 5): "--top-k"}.items():
             with self.subTest(call=call):
                 self.assert_refused("bench", *call, status=2, says=[word])
 

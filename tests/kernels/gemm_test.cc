@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -104,6 +105,36 @@ TEST(Tiles, LargeMatricesAreSplitBothWays) {
   EXPECT_LT(widest, 1500);
   EXPECT_LT(tallest, 600);
   EXPECT_GE(tiles, 4);
+}
+
+TEST(Tiles, AGroupHasTheTilesOfEachOfItsMatrices) {
+  const std::vector<int64_t> rows{0, 300, 5, 0, 16, 700, 0};
+  for (const int64_t n : {int64_t{1}, int64_t{257}, int64_t{1030}}) {
+    using Corner = std::array<int64_t, 5>;
+    std::vector<Corner> expected;
+    ThreadPool one(1);
+    for (size_t g = 0; g < rows.size(); ++g) {
+      if (rows[g] == 0) continue;
+      for_tiles(one, rows[g], n, [&](const Tile& t) {
+        expected.push_back({static_cast<int64_t>(g), t.row, t.rows, t.column, t.columns});
+      });
+    }
+    for (const int threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      std::mutex mutex;
+      std::vector<Corner> tiles;
+      for_group_tiles(pool, rows, n, [&](const GroupTile& g) {
+        const std::lock_guard lock(mutex);
+        const Tile& t = g.tile;
+        EXPECT_EQ(g.column_tile == 0, t.column == 0);
+        EXPECT_LT(g.column_tile, column_tiles(n));
+        tiles.push_back({g.group, t.row, t.rows, t.column, t.columns});
+      });
+      std::sort(tiles.begin(), tiles.end());
+      std::sort(expected.begin(), expected.end());
+      EXPECT_EQ(tiles, expected);
+    }
+  }
 }
 
 TEST(GemmTile, EveryTransposeFactorAndStride) {

@@ -324,5 +324,17 @@ TEST(Plan, TextHasTheNumbers) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+// One token touches the experts it is sent to; a large batch touches them all.
+TEST(Plan, ExpertsThatABatchTouches) {
+  const ArchSpec spec = preset("mixtral-8x7b");
+  const auto bytes = [&](int64_t batch) {
+    return make_plan(spec, {.context = 64, .batch = batch}).serving.weight_bytes_per_step;
+  };
+  const int64_t expert = 32 * 3 * int64_t{4096} * 14336 * 4;
+  EXPECT_EQ(bytes(1), 12748853248 * 4);
+  EXPECT_NEAR(static_cast<double>(bytes(2)), static_cast<double>(bytes(1)) + 1.5 * static_cast<double>(expert), 8);
+  EXPECT_EQ(bytes(1000), (46702792704 - 131072000) * 4);
+}
+
 }  // namespace
 }  // namespace transept

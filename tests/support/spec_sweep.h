@@ -232,11 +232,17 @@ class SpecSweep {
     for (size_t p = 0; p < prefixes.size(); ++p) {
       keys_.form[p] = axis(prefixes[p] + "block.form"), keys_.placement[p] = axis(prefixes[p] + "norm.placement");
       keys_.position[p] = axis(prefixes[p] + "position.kind");
+      keys_.choice[p] = axis(prefixes[p] + "moe.router_choice"),
+      keys_.scoring[p] = axis(prefixes[p] + "moe.scoring_func");
+      constrained_.insert({keys_.choice[p], keys_.scoring[p]});
       if (p < 2) keys_.heads[p] = axis(prefixes[p] + "attention.num_attention_heads");
       constrained_.insert({keys_.form[p], keys_.placement[p], keys_.position[p]});
     }
     keys_.experts = {axis("moe.num_experts"), axis("layers[1].moe.num_experts"), -1};
     keys_.shared = axis("moe.shared_expert_intermediate_size"), keys_.shared_gate = axis("moe.shared_expert_gate");
+    keys_.norm_topk = axis("moe.norm_topk_prob"), keys_.selection_bias = axis("moe.selection_bias");
+    keys_.capacity = axis("moe.capacity_factor");
+    constrained_.insert({keys_.norm_topk, keys_.selection_bias, keys_.capacity});
     keys_.ffn_bias = axis("ffn.bias"), keys_.groups = axis("moe.n_group");
     constrained_.insert(
         {keys_.experts[0], keys_.experts[1], keys_.shared, keys_.shared_gate, keys_.ffn_bias, keys_.groups});
@@ -348,8 +354,9 @@ class SpecSweep {
  private:
   struct Keys {
     int topology, hidden_size, norm, bias, affine, scaling, partial, kv_heads, head_dim;
-    int shared, shared_gate, ffn_bias, groups;
+    int shared, shared_gate, ffn_bias, groups, norm_topk, selection_bias, capacity;
     std::array<int, 3> form{}, placement{}, position{}, heads{-1, -1, -1}, experts{-1, -1, -1};
+    std::array<int, 3> choice{}, scoring{};
   };
 
   // The axis of a path; the first of them where several kinds have a key of the same name.
@@ -427,6 +434,13 @@ class SpecSweep {
       const int64_t experts =
           value(c, given(c, keys_.experts[layer]) ? keys_.experts[layer] : keys_.experts[0]).get<int64_t>();
       if (experts > 0) {
+        const bool causal = !is(c, keys_.topology, "encoder") && (!two_stacks || layer < 2);
+        const bool plain = is(c, chosen(keys_.scoring), "softmax") && value(c, keys_.norm_topk) == false &&
+                           value(c, keys_.groups) == 1 && value(c, keys_.selection_bias) == false &&
+                           value(c, keys_.capacity) == 0;
+        if (experts % value(c, keys_.groups).get<int64_t>() == 0 && is(c, chosen(keys_.choice), "experts") &&
+            (causal || !plain))
+          report([&] { return place(keys_.choice, layer, "moe.router_choice") + ": experts that choose among"; });
         if (experts % value(c, keys_.groups).get<int64_t>() != 0)
           report([] { return std::string("moe.n_group: 2 does not divide num_experts = 3"); });
         else if (value(c, keys_.shared_gate) == true && value(c, keys_.shared) == 0)

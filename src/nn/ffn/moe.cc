@@ -41,7 +41,7 @@ class Moe final : public FeedForward {
         .groups_chosen = spec_.topk_group,
         .group_score = spec_.group_score == GroupScoring::kTopTwo ? GroupScore::kTopTwo : GroupScore::kMax,
         .bias = place.parameters.param(place.prefix + "router.selection_bias").value,
-        .choice = RouterChoice::kTokens,
+        .choice = spec_.router_choice == RoutedBy::kExperts ? RouterChoice::kExperts : RouterChoice::kTokens,
         .capacity_factor = 0};
     params_.gate = place.parameters.param(place.prefix + "router.weight");
     params_.activation = activation_kind(form.activation);

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <vector>

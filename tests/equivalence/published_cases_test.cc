@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -210,8 +212,7 @@ std::vector<Published> published_specs() {
   };
 }
 
-// Layers of 8 experts. transformers' Mixtral saves its experts' features as intermediate_size, the others as
-// moe_intermediate_size.
+// Layers of 8 experts.
 Json experts(const Json& moe) {
   return with(with(llama(), {{"hidden_size", 32}, {"ffn", {{"intermediate_size", 28}}}, {"num_hidden_layers", 3}}),
               {{"moe", with({{"num_experts", 8}, {"num_experts_per_tok", 3}}, moe)}});
@@ -365,6 +366,10 @@ TEST_P(PublishedCases, GradientsEqualTransformers) {
     for (const auto& [layer, statistics] : step.routers)
       of_layers.push_back(statistics.balance_loss / right["balance"]["coefficient"].get<double>());
     EXPECT_TRUE(close(of_layers, of_theirs, tolerance::kLogits));
+    // What transformers adds to its loss takes all layers together, so that it is this for one layer alone.
+    if (of_layers.size() == 1) {
+      EXPECT_NEAR(of_layers[0], right["balance"]["of_all_layers"].get<double>(), tolerance::kLoss);
+    }
   }
 
   const auto theirs = right["gradients"].get<std::map<std::string, std::array<double, 2>>>();
@@ -511,11 +516,12 @@ TEST(EmbeddingScale, IsNotRounded) {
   EXPECT_FALSE(close(embedded, rounded, tolerance::kFloat));
 }
 
-// Bug B13: the factor multiplies the routed experts once, and neither the shared expert nor what the layer is added to.
+// The factor multiplies the routed experts once, and neither the shared expert nor what the layer is added to
+// (vllm-project/vllm #24119, pytorch/torchtitan #1448).
 TEST(RoutedScalingFactor, MultipliesTheRoutedPartAlone) {
   ThreadPool pool(2);
   Arena arena;
-  const std::vector<int32_t>& tokens = published().at("glm4_moe")["tokens"].get<std::vector<int32_t>>();
+  const auto tokens = published().at("glm4_moe")["tokens"].get<std::vector<int32_t>>();
   // What the first layer with experts gets and leaves.
   const auto layer = [&](double factor, bool shared) {
     const Json document = with(glm4_moe(), {{"moe", {{"routed_scaling_factor", factor}}}});
@@ -544,8 +550,8 @@ TEST(RoutedScalingFactor, MultipliesTheRoutedPartAlone) {
   EXPECT_TRUE(close(by_the_factor, right, tolerance::kKernel));
 }
 
-// Bug B14: rows of 10 and 16 tokens, which a batch holds without any filling. Where the shorter one is padded and the
-// pads are counted, the loss is another.
+// Rows of 10 and 16 tokens, which a batch holds without any filling. Where the shorter one is padded and the pads are
+// counted, the loss is another (huggingface/transformers #28505).
 TEST(BalanceLoss, HoldsNoPadding) {
   ThreadPool pool(2);
   const Json& right = published_training()["padded_balance"];

@@ -1,6 +1,7 @@
 #include "equivalence/hashed_model.h"
 
 #include <array>
+#include <cmath>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -11,14 +12,15 @@ namespace {
 
 // How the rows of one of our parameters lie in theirs.
 enum class Layout {
-  kStacked,     // one tensor after another; three are queries, keys and values, two are halves
+  kStacked,     // one tensor after another; three are queries, keys and values, others of equal height
   kTransposed,  // [in, out] (the Conv1D of GPT-2)
   kByHead,      // for each head its query, key and value rows (BLOOM, GPT-NeoX)
   kFromRow2,    // two rows stand before that no token reads (BART's positions)
   kMatrix,      // a vector of ours is a matrix of theirs, head by head, so it isn't filled about 1 (Cohere)
 };
 
-// '#' is the layer and '*' is "weight" or "bias"; a parameter takes the first row that matches.
+// '#' is the layer and '*' is "weight" or "bias"; names with '@' are repeated for every expert; a parameter takes the
+// first row that matches.
 struct Row {
   std::string_view ours, theirs;
   Layout layout = Layout::kStacked;
@@ -53,6 +55,36 @@ const Table kSandwich = Table{{"layers.#.attention_post_norm.weight", "model.lay
 const Table kOlmo2 = Table{{"layers.#.attention_norm.weight", "model.layers.#.post_attention_layernorm.weight"},
                            {"layers.#.ffn_norm.weight", "model.layers.#.post_feedforward_layernorm.weight"}} +
                      kLlama;
+
+// Experts named as in Qwen's and DeepSeek's checkpoints.
+const Table kExperts =
+    Table{{"layers.#.ffn.router.weight", "model.layers.#.mlp.gate.weight"},
+          {"layers.#.ffn.router.selection_bias", "model.layers.#.mlp.gate.e_score_correction_bias"},
+          {"layers.#.ffn.experts.gate_up.weight",
+           "model.layers.#.mlp.experts.@.gate_proj.weight model.layers.#.mlp.experts.@.up_proj.weight"},
+          {"layers.#.ffn.experts.down.weight", "model.layers.#.mlp.experts.@.down_proj.weight"}} +
+    kLlama;
+
+const Table kQwen2Moe =
+    Table{{"layers.#.ffn.shared_expert.gate_up.weight",
+           "model.layers.#.mlp.shared_expert.gate_proj.weight model.layers.#.mlp.shared_expert.up_proj.weight"},
+          {"layers.#.ffn.shared_expert.down.weight", "model.layers.#.mlp.shared_expert.down_proj.weight"},
+          {"layers.#.ffn.shared_expert_gate.weight", "model.layers.#.mlp.shared_expert_gate.weight"}} +
+    kExperts;
+
+// DeepSeek's shared experts are saved as one, of their features together.
+const Table kSharedExperts =
+    Table{{"layers.#.ffn.shared_expert.gate_up.weight",
+           "model.layers.#.mlp.shared_experts.gate_proj.weight model.layers.#.mlp.shared_experts.up_proj.weight"},
+          {"layers.#.ffn.shared_expert.down.weight", "model.layers.#.mlp.shared_experts.down_proj.weight"}} +
+    kExperts;
+
+const Table kMixtral =
+    Table{{"layers.#.ffn.router.weight", "model.layers.#.block_sparse_moe.gate.weight"},
+          {"layers.#.ffn.experts.gate_up.weight",
+           "model.layers.#.block_sparse_moe.experts.@.w1.weight model.layers.#.block_sparse_moe.experts.@.w3.weight"},
+          {"layers.#.ffn.experts.down.weight", "model.layers.#.block_sparse_moe.experts.@.w2.weight"}} +
+    kLlama;
 
 const Table kCohere =
     Table{{"layers.#.attention.q_norm.weight", "model.layers.#.self_attn.q_norm.weight", Layout::kMatrix},
@@ -92,7 +124,7 @@ const Table kGptNeoX = {
     {"layers.#.ffn.up.*", "gpt_neox.layers.#.mlp.dense_h_to_4h.*"},
     {"layers.#.ffn.down.*", "gpt_neox.layers.#.mlp.dense_4h_to_h.*"},
     {"final_norm.*", "gpt_neox.final_layer_norm.*"},
-    {"head.weight", "lm_head.weight"},
+    {"head.weight", "embed_out.weight"},
 };
 
 const Table kBloom = {
@@ -205,7 +237,7 @@ const Table kDeepSeek = Table{{"layers.#.attention.q.weight", "model.layers.#.se
                               {"layers.#.attention.kv_down.*", "model.layers.#.self_attn.kv_a_proj_with_mqa.*"},
                               {"layers.#.attention.kv_norm.weight", "model.layers.#.self_attn.kv_a_layernorm.weight"},
                               {"layers.#.attention.kv_up.weight", "model.layers.#.self_attn.kv_b_proj.weight"}} +
-                        kLlama;
+                        kSharedExperts;
 
 struct Family {
   Table names;
@@ -215,6 +247,11 @@ struct Family {
 const std::map<std::string, Family>& families() {
   static const std::map<std::string, Family> all = {{"llama", {kLlama}},
                                                     {"qwen3", {kLlama}},
+                                                    {"mixtral", {kMixtral}},
+                                                    {"qwen3_moe", {kExperts}},
+                                                    {"qwen2_moe", {kQwen2Moe}},
+                                                    {"olmoe", {kExperts}},
+                                                    {"glm4_moe", {kSharedExperts}},
                                                     {"mistral", {kLlama}},
                                                     {"gemma", {kLlama, true}},
                                                     {"gemma2", {kSandwich, true}},
@@ -242,31 +279,50 @@ std::string replaced(std::string_view pattern, const std::string& layer, const s
 
 // Rows of each of the `count` tensors that are stacked to ours.
 std::vector<int64_t> stacked_rows(const ArchSpec& spec, const ParamDecl& decl, size_t count) {
-  const int64_t rows = decl.shape[0];
-  if (count == 1) return {rows};
-  if (count == 2) return {rows / 2, rows / 2};
+  if (count != 3 || decl.experts > 1) return std::vector<int64_t>(count, decl.shape[0] / static_cast<int64_t>(count));
   const auto& layers = decl.encoder ? spec.encoder.layers : spec.layers;
   const auto& attention = std::get<GqaSpec>(layers[static_cast<size_t>(decl.layer)].attention);
   return {attention.query_width(), attention.kv_width(), attention.kv_width()};
 }
 
-void fill(const ArchSpec& spec, const ParamDecl& decl, const Family& family, std::span<float> to) {
+// Names of a row of the table, in order.
+std::vector<std::string> tensor_names(const Row& row, const ParamDecl& decl, const std::string& layer,
+                                      const std::string& suffix) {
+  std::vector<std::string> names;
+  for (int64_t e = 0; e < decl.experts; ++e) {
+    std::istringstream pattern(replaced(row.theirs, layer, suffix));
+    for (std::string name; pattern >> name;) {
+      if (const size_t at = name.find('@'); at != std::string::npos) name.replace(at, 1, std::to_string(e));
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// Where the elements of one of our parameters lie in their checkpoint.
+struct Places {
+  struct Element {
+    size_t tensor;
+    uint32_t index;
+  };
+  std::vector<std::string> names;
+  double offset = 0;              // that the tensors are filled about
+  std::vector<Element> elements;  // in our order
+};
+
+Places places(const ArchSpec& spec, const ParamDecl& decl, const Family& family) {
   const std::string layer = std::to_string(decl.layer), suffix = decl.name.substr(decl.name.rfind('.') + 1);
   const Row* row = nullptr;
   for (const Row& r : family.names) {
     if (!row && replaced(r.ours, layer, suffix) == decl.name) row = &r;
   }
   if (!row) throw std::logic_error("the family has no tensor for " + decl.name);
-  std::vector<HashedTensor> tensors;
-  std::istringstream names(replaced(row->theirs, layer, suffix));
-  for (std::string name; names >> name;) {
-    const bool about_one =
-        decl.shape.size() == 1 && name.ends_with("weight") && row->layout != Layout::kMatrix && !family.unit_offset;
-    tensors.emplace_back(name, about_one ? 1 : 0);
-  }
+  Places found{.names = tensor_names(*row, decl, layer, suffix), .elements = {}};
+  if (decl.shape.size() == 1 && suffix == "weight" && row->layout != Layout::kMatrix && !family.unit_offset)
+    found.offset = 1;
 
   const int64_t rows = decl.shape[0], width = decl.shape.size() > 1 ? decl.shape[1] : 1;
-  const std::vector<int64_t> of_each = stacked_rows(spec, decl, tensors.size());
+  const std::vector<int64_t> of_each = stacked_rows(spec, decl, found.names.size());
   size_t tensor = 0;
   int64_t before = 0;  // rows of the tensors so far
   for (int64_t r = 0; r < rows; ++r) {
@@ -281,10 +337,10 @@ void fill(const ArchSpec& spec, const ParamDecl& decl, const Family& family, std
     }
     for (int64_t c = 0; c < width; ++c) {
       const bool transposed = row->layout == Layout::kTransposed && decl.shape.size() > 1;
-      to[static_cast<size_t>(r * width + c)] =
-          tensors[tensor][static_cast<uint32_t>(transposed ? c * rows + r : theirs * width + c)];
+      found.elements.push_back({tensor, static_cast<uint32_t>(transposed ? c * rows + r : theirs * width + c)});
     }
   }
+  return found;
 }
 
 }  // namespace
@@ -309,8 +365,34 @@ float HashedTensor::operator[](uint32_t i) const {
 std::unique_ptr<Model> hashed_model(const ArchSpec& spec, const std::string& family, bool trainable) {
   auto model = std::make_unique<Model>(spec, trainable);
   Parameters& parameters = model->parameters();
-  for (const auto& e : parameters.entries()) fill(spec, e.decl, families().at(family), parameters.values(e));
+  for (const auto& e : parameters.entries()) {
+    const Places from = places(spec, e.decl, families().at(family));
+    std::vector<HashedTensor> tensors;
+    for (const std::string& name : from.names) tensors.emplace_back(name, from.offset);
+    const std::span<float> to = parameters.values(e);
+    for (size_t i = 0; i < to.size(); ++i) to[i] = tensors[from.elements[i].tensor][from.elements[i].index];
+  }
   return model;
+}
+
+std::map<std::string, GradientSums> gradient_sums(Model& model, const std::string& family) {
+  std::map<std::string, GradientSums> sums;
+  Parameters& parameters = model.parameters();
+  for (const auto& e : parameters.entries()) {
+    const Places at = places(model.spec(), e.decl, families().at(family));
+    std::vector<HashedTensor> directions;
+    for (const std::string& name : at.names) directions.emplace_back(name + ".gradient", 0);
+    const std::span<const float> gradient = parameters.gradients(e);
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const auto& [tensor, index] = at.elements[i];
+      const double g = static_cast<double>(gradient[i]);
+      GradientSums& sum = sums[at.names[tensor]];
+      sum.norm += g * g;
+      sum.product += g * static_cast<double>(directions[tensor][index]);
+    }
+  }
+  for (auto& [name, sum] : sums) sum.norm = std::sqrt(sum.norm);
+  return sums;
 }
 
 }  // namespace transept

@@ -1,26 +1,36 @@
 // Public bug reports on positions, masks and score options, and tiny models of many families, against transformers: the
-// last logits by one pass, through the cache token by token and in chunks, and what each usual mistake would give
-// (tests/goldens/bugs/published.json, written by tools/goldens/published.py).
+// last logits by one pass, through the cache token by token and in chunks, what each usual mistake would give, and the
+// gradients of every tensor (tests/goldens/bugs/published{,_training}.json, written by tools/goldens/published.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/file.h"
 #include "equivalence/hashed_model.h"
 #include "infer/decoder.h"
+#include "kernels/router.h"
 #include "ops/norm.h"
 #include "support/compare.h"
 #include "support/goldens.h"
 #include "support/tolerances.h"
+#include "train/trainer.h"
 
 namespace transept {
 namespace {
 
 const Json& published() {
   static const Json all = parse_json(read_file(goldens() / "bugs/published.json", 1 << 20), "published.json");
+  return all;
+}
+
+const Json& published_training() {
+  static const Json all =
+      parse_json(read_file(goldens() / "bugs/published_training.json", 1 << 20), "published_training.json");
   return all;
 }
 
@@ -232,6 +242,124 @@ std::vector<Published> published_specs() {
   };
 }
 
+// Layers of 8 experts.
+Json experts(const Json& moe) {
+  return with(with(llama(), {{"hidden_size", 32}, {"ffn", {{"intermediate_size", 28}}}, {"num_hidden_layers", 3}}),
+              {{"moe", with({{"num_experts", 8}, {"num_experts_per_tok", 3}}, moe)}});
+}
+
+Json qwen2_moe(bool normalized, const std::vector<Json>& layers) {
+  Json d = with(experts({{"moe_intermediate_size", 12},
+                         {"norm_topk_prob", normalized},
+                         {"shared_expert_intermediate_size", 20},
+                         {"shared_expert_gate", true}}),
+                {{"attention", {{"qkv_bias", true}}}, {"num_hidden_layers", nullptr}});
+  d["layers"] = layers;
+  return d;
+}
+
+// DeepSeek-V3's router, in the second and third layer.
+Json glm4_moe() {
+  Json d = with(experts({{"num_experts_per_tok", 2},
+                         {"moe_intermediate_size", 12},
+                         {"scoring_func", "sigmoid"},
+                         {"norm_topk_prob", true},
+                         {"routed_scaling_factor", 2.5},
+                         {"n_group", 4},
+                         {"topk_group", 2},
+                         {"group_score", "top_two"},
+                         {"selection_bias", true},
+                         {"shared_expert_intermediate_size", 24}}),
+                {{"position", {{"partial_rotary_factor", 0.5}}},
+                 {"attention", {{"qkv_bias", true}}},
+                 {"num_hidden_layers", nullptr}});
+  d["layers"] = {{{"moe", {{"num_experts", 0}}}}, {{"repeat", 2}}};
+  return d;
+}
+
+std::vector<Published> expert_specs() {
+  const auto moe = [](const char* key, const Json& value) { return Json{{"moe", {{key, value}}}}; };
+  const Json mixtral = experts({{"num_experts_per_tok", 2}, {"scoring_func", "softmax_of_chosen"}});
+  const Json qwen3 = with(experts({{"moe_intermediate_size", 12}, {"norm_topk_prob", true}}),
+                          {{"attention", {{"head_dim", 6}, {"qk_norm", "rmsnorm"}}}});
+  const Json dense = {{"moe", {{"num_experts", 0}}}}, sparse = {{"repeat", 1}};
+  const Json olmoe = with(experts({{"norm_topk_prob", false}}),
+                          {{"attention", {{"qk_norm", "rmsnorm"}, {"qk_norm_scope", "all_heads"}}}});
+  return {
+      {"mixtral",
+       mixtral,
+       {{"one expert a token", with(mixtral, moe("num_experts_per_tok", 1))},
+        {"three experts", with(mixtral, moe("num_experts_per_tok", 3))}}},
+      {"qwen3_moe", qwen3, {{"not normalized", with(qwen3, moe("norm_topk_prob", false))}}},
+      {"qwen2_moe",
+       qwen2_moe(false, {dense, sparse}),
+       {{"normalized", qwen2_moe(true, {dense, sparse})},
+        {"the other layer dense", qwen2_moe(false, {sparse, dense})}}},
+      {"olmoe", olmoe, {{"normalized", with(olmoe, moe("norm_topk_prob", true))}}},
+      {"glm4_moe",
+       glm4_moe(),
+       {{"no factor", with(glm4_moe(), moe("routed_scaling_factor", 1))},
+        {"not normalized", with(glm4_moe(), moe("norm_topk_prob", false))},
+        {"any group", with(glm4_moe(), moe("topk_group", 4))},
+        {"one group", with(glm4_moe(), moe("topk_group", 1))}}},
+  };
+}
+
+Json deepseek_v2_experts() {
+  Json d = with(deepseek(12, {{"kind", "none"}}), {{"moe",
+                                                    {{"num_experts", 8},
+                                                     {"num_experts_per_tok", 3},
+                                                     {"moe_intermediate_size", 10},
+                                                     {"routed_scaling_factor", 1.5},
+                                                     {"n_group", 4},
+                                                     {"topk_group", 2},
+                                                     {"shared_expert_intermediate_size", 20}}},
+                                                   {"num_hidden_layers", nullptr}});
+  d["layers"] = {{{"moe", {{"num_experts", 0}}}}, {{"repeat", 2}}};
+  return d;
+}
+
+Json deepseek_v3_experts(const Json& scaling) {
+  Json d = with(deepseek(6, scaling),
+                {{"attention", {{"num_attention_heads", 2}, {"qk_nope_head_dim", 4}, {"v_head_dim", 6}}},
+                 {"moe",
+                  {{"num_experts", 4},
+                   {"num_experts_per_tok", 2},
+                   {"moe_intermediate_size", 8},
+                   {"scoring_func", "sigmoid"},
+                   {"norm_topk_prob", true},
+                   {"routed_scaling_factor", 2.5},
+                   {"n_group", 2},
+                   {"topk_group", 1},
+                   {"group_score", "top_two"},
+                   {"selection_bias", true},
+                   {"shared_expert_intermediate_size", 8}}},
+                 {"num_hidden_layers", nullptr}});
+  d["layers"] = {{{"moe", {{"num_experts", 0}}}}, {{"repeat", 1}}};
+  return d;
+}
+
+// Experts and latent attention together.
+std::vector<Published> deepseek_specs() {
+  const Json v2 = deepseek_v2_experts();
+  const Json v3 = deepseek_v3_experts(with(yarn(), {{"mscale", 1}, {"mscale_all_dim", 1}}));
+  const Json no_factor = {{"moe", {{"routed_scaling_factor", 1}}}};
+  return {
+      {"deepseek_v2_experts",
+       v2,
+       {{"any group", with(v2, {{"moe", {{"topk_group", 4}}}})}, {"no factor", with(v2, no_factor)}}},
+      {"deepseek_v3_experts",
+       v3,
+       {{"no scaling", deepseek_v3_experts({{"kind", "none"}})}, {"no factor", with(v3, no_factor)}}},
+  };
+}
+
+std::vector<Published> every_spec() {
+  std::vector<Published> all = published_specs();
+  for (const auto& more : {expert_specs(), deepseek_specs()}) all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 // The logits [vocab] that the case looks at, of one pass: the first position's of an encoder, else the last one's.
 std::vector<float> one_pass(const Model& model, ThreadPool& pool, const std::vector<int32_t>& tokens,
                             const std::vector<int32_t>& source) {
@@ -291,14 +419,65 @@ TEST_P(PublishedCases, MistakesAreTold) {
     EXPECT_TRUE(written.count(mistake)) << mistake << " has no spec here";
 }
 
-INSTANTIATE_TEST_SUITE_P(Reports, PublishedCases, ::testing::ValuesIn(published_specs()),
+// Loss and gradients of the mean cross-entropy of each next token, and of the balance losses where there are experts.
+// Theirs is experts * sum(choices / rows * mean probability), so that the factor before ours is theirs times the
+// experts a token.
+TEST_P(PublishedCases, GradientsEqualTransformers) {
+  const Json& right = published_training()["cases"].at(GetParam().name);
+  Json document = GetParam().right;
+  const bool balanced = right.contains("balance");
+  if (balanced)
+    document["moe"]["router_aux_loss_coef"] =
+        right["balance"]["coefficient"].get<double>() * document["moe"]["num_experts_per_tok"].get<double>();
+  const std::string family = case_["family"];
+  const auto m = hashed_model(spec_from_json(document, "case"), family, true);
+
+  Batch batch;
+  std::vector<int32_t> targets(tokens_.begin() + 1, tokens_.end());
+  targets.push_back(kIgnoredTarget);
+  batch.add(tokens_, targets);
+  if (!source_.empty()) batch.add_source(source_);
+  const StepResult step = Trainer(*m, pool_, {}).accumulate({&batch, 1}, 0);
+  EXPECT_NEAR(step.loss, right["loss"].get<double>(), tolerance::kLoss);
+
+  if (balanced) {
+    std::vector<double> of_layers, of_theirs = right["balance"]["of_layers"];
+    for (const auto& [layer, statistics] : step.routers)
+      of_layers.push_back(statistics.balance_loss / right["balance"]["coefficient"].get<double>());
+    EXPECT_TRUE(close(of_layers, of_theirs, tolerance::kLogits));
+    // What transformers adds to its loss takes all layers together, so that it is this for one layer alone.
+    if (of_layers.size() == 1) {
+      EXPECT_NEAR(of_layers[0], right["balance"]["of_all_layers"].get<double>(), tolerance::kLoss);
+    }
+  }
+
+  const auto theirs = right["gradients"].get<std::map<std::string, std::array<double, 2>>>();
+  double largest = 0;
+  for (const auto& [name, sums] : theirs) largest = std::max(largest, sums[0]);
+  const auto ours = gradient_sums(*m, family);
+  for (const auto& [name, sums] : theirs) {
+    ASSERT_TRUE(ours.count(name)) << name;
+    // A key's bias has no gradient but what rounding leaves of the others'.
+    const double scale = sums[0] + 1e-3 * largest;
+    EXPECT_NEAR(ours.at(name).norm, sums[0], tolerance::kLogits * scale) << name;
+    EXPECT_NEAR(ours.at(name).product, sums[1], tolerance::kLogits * scale) << name;
+  }
+  // No loss moves a selection bias.
+  for (const auto& [name, sums] : ours) {
+    const bool unmoved = name.ends_with("e_score_correction_bias") && sums.norm == 0;
+    EXPECT_TRUE(unmoved || theirs.count(name)) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Reports, PublishedCases, ::testing::ValuesIn(every_spec()),
                          [](const auto& c) { return c.param.name; });
 
 TEST(PublishedCases, EveryCaseHasASpec) {
   std::set<std::string> names;
-  for (const Published& c : published_specs()) names.insert(c.name);
+  for (const Published& c : every_spec()) names.insert(c.name);
   for (const auto& [name, fields] : published().items()) EXPECT_TRUE(names.count(name)) << name;
   EXPECT_EQ(names.size(), published().size());
+  EXPECT_EQ(names.size(), published_training()["cases"].size());
 }
 
 TEST(HashedModel, StartsAsPublished) {
@@ -414,6 +593,128 @@ TEST(EmbeddingScale, IsNotRounded) {
   }
   EXPECT_TRUE(close(embedded, right, tolerance::kFloat));
   EXPECT_FALSE(close(embedded, rounded, tolerance::kFloat));
+}
+
+// The factor multiplies the routed experts once, and neither the shared expert nor what the layer is added to
+// (vllm-project/vllm #24119, pytorch/torchtitan #1448).
+TEST(RoutedScalingFactor, MultipliesTheRoutedPartAlone) {
+  ThreadPool pool(2);
+  Arena arena;
+  const auto tokens = published().at("glm4_moe")["tokens"].get<std::vector<int32_t>>();
+  // What the first layer with experts gets and leaves.
+  const auto layer = [&](double factor, bool shared) {
+    const Json document = with(glm4_moe(), {{"moe", {{"routed_scaling_factor", factor}}}});
+    const auto model = hashed_model(spec_from_json(document, "case"), "glm4_moe");
+    Parameters& parameters = model->parameters();
+    const auto& down = *parameters.find("layers.1.ffn.shared_expert.down.weight");
+    if (!shared) std::ranges::fill(parameters.values(down), 0.0f);
+    std::map<std::string, std::vector<double>> seen;
+    const auto observe = [&](std::string_view part, int64_t at, ConstRows result) {
+      if (at != 1) return;
+      for (int64_t r = 0; r < result.rows; ++r)
+        seen[std::string(part)].insert(seen[std::string(part)].end(), result.row(r), result.row(r) + result.width);
+    };
+    model->hidden(OpContext{pool, arena, nullptr}, {.tokens = tokens,
+                                                    .layout = equal_sequences(1, static_cast<int64_t>(tokens.size())),
+                                                    .dropout = {},
+                                                    .observe = observe});
+    return seen;
+  };
+  auto bare = layer(1, false), once = layer(1, true), twice_and_a_half = layer(2.5, true);
+  std::vector<double> by_the_factor, right;
+  for (size_t i = 0; i < bare["ffn"].size(); ++i) {
+    by_the_factor.push_back(twice_and_a_half["ffn"][i] - once["ffn"][i]);
+    right.push_back(1.5 * (bare["ffn"][i] - bare["attention"][i]));
+  }
+  EXPECT_TRUE(close(by_the_factor, right, tolerance::kKernel));
+}
+
+// Rows of 10 and 16 tokens, which a batch holds without any filling. Where the shorter one is padded and the pads are
+// counted, the loss is another (huggingface/transformers #28505).
+TEST(BalanceLoss, HoldsNoPadding) {
+  ThreadPool pool(2);
+  const Json& right = published_training()["padded_balance"];
+  const double top_k = right["config"]["num_experts_per_tok"];
+  const Json document = with(llama(), {{"norm", {{"eps", 1e-5}}},
+                                       {"position", {{"theta", 1e6}}},
+                                       {"moe",
+                                        {{"num_experts", 4},
+                                         {"num_experts_per_tok", 2},
+                                         {"scoring_func", "softmax_of_chosen"},
+                                         {"router_aux_loss_coef", top_k}}}});
+  const auto model = hashed_model(spec_from_json(document, "case"), "mixtral", true);
+  Batch batch;
+  for (const auto& row : right["rows"].get<std::vector<std::vector<int32_t>>>()) batch.add(row, row);
+  const auto expected = right["of_layers"].get<std::vector<double>>();
+  std::vector<double> got;
+  for (const auto& [layer, statistics] : Trainer(*model, pool, {}).accumulate({&batch, 1}, 0).routers)
+    got.push_back(statistics.balance_loss);
+  EXPECT_TRUE(close(got, expected, tolerance::kLogits));
+  EXPECT_FALSE(close(got, right["wrong"]["pads counted"].get<std::vector<double>>(), tolerance::kLogits));
+}
+
+// Two layers' logits of three tokens and two pads, 4 experts, top-2. transformers' figure is that of one layer with the
+// rows of all, times the experts a token; ours is of each layer by itself. Of equal logits theirs is the choice of
+// torch.topk, and kTie puts that one first.
+TEST(BalanceLoss, OfLayersTakenTogether) {
+  constexpr float kTie = 1e-6f;
+  const RouterShape shape{.experts = 4, .top_k = 2};
+  const std::vector<std::vector<float>> layers{
+      {2, 1, 0, -1, 0, 1, 2, -1, 1, 0, -1, 2, 9, 0, kTie, 0, 9, 0, kTie, 0},
+      {0, 3, 0, kTie, 0, 3, 0, kTie, 0, 3, 0, kTie, 0, 0, 9, kTie, 0, 0, 9, kTie}};
+  for (const auto& [rows, right] : {std::pair<int64_t, double>{3, 2.4773407}, {5, 1.9096432}}) {
+    RouterSums sums{std::vector<double>(4)};
+    std::vector<int64_t> load(4);
+    for (const std::vector<float>& logits : layers) {
+      const ConstRows l{logits.data(), rows, 4, 4};
+      std::vector<float> scores(logits.size());
+      Routing routing(shape, rows);
+      router_scores(shape, l, {scores.data(), rows, 4, 4});
+      choose_experts(shape, l, {scores.data(), rows, 4, 4}, routing.expert.data(), routing.gate.data());
+      count_choices(routing.expert.data(), rows * 2, load.data());
+      add_router_sums(shape, l, {scores.data(), rows, 4, 4}, sums);
+    }
+    EXPECT_NEAR(2 * load_balance(shape, load, sums.probability, 2 * rows), right, tolerance::kFloat) << rows;
+  }
+}
+
+// Latents that are cached are read without expanding them, or expanded: both are the published attention.
+TEST(LatentCache, BothFormsEqualTransformers) {
+  ThreadPool pool(2);
+  for (const Published& c : deepseek_specs()) {
+    const Json& right = published().at(c.name);
+    const auto tokens = right["tokens"].get<std::vector<int32_t>>();
+    const auto model = hashed_model(spec_from_json(c.right, "case"), right["family"].get<std::string>());
+    for (const LatentForm form : {LatentForm::kAbsorbed, LatentForm::kExpanded}) {
+      Decoder decoder(*model, pool, static_cast<int64_t>(tokens.size()));
+      decoder.set_latent_form(form);
+      std::span<const float> last;
+      for (const int32_t token : tokens) last = decoder.feed({&token, 1});
+      EXPECT_TRUE(close(std::vector<float>(last.begin(), last.end()), right["logits"].get<std::vector<double>>(),
+                        tolerance::kLogits))
+          << c.name;
+    }
+  }
+}
+
+// The scale on scores at the published sizes, where YaRN's factor joins 1 / sqrt(192).
+TEST(LatentCache, ScaleOfScores) {
+  const struct {
+    double mscale, right;
+  } known[] = {{0.707, 0.1147214}, {1, 0.1352338}};  // DeepSeek-V2-Lite, DeepSeek-V3
+  for (const auto& k : known) {
+    const Json scaling = {{"kind", "yarn"},
+                          {"factor", 40},
+                          {"original_max_position_embeddings", 4096},
+                          {"mscale", k.mscale},
+                          {"mscale_all_dim", k.mscale}};
+    const ArchSpec spec = spec_from_json(
+        with(deepseek(0, scaling), {{"attention", {{"qk_nope_head_dim", 128}, {"qk_rope_head_dim", 64}}}}), "case");
+    const RopeAngles angles = std::get<RopePosition>(spec.layers[0].position).angles(64, 4096, 4096);
+    const double scale = std::get<MlaSpec>(spec.layers[0].attention).score_scale() * angles.score_factor;
+    EXPECT_NEAR(scale, k.right, tolerance::kFloat);
+    EXPECT_DOUBLE_EQ(angles.amplitude, 1);
+  }
 }
 
 }  // namespace

@@ -46,6 +46,72 @@ TEST(Plan, PublicModels) {
   }
 }
 
+// Published counts of mixtures of experts: a token passes the router, its experts and the shared one.
+TEST(Plan, MixturesOfExperts) {
+  const Json qwen3_235b = {{"extends", "qwen3-30b-a3b"},
+                           {"hidden_size", 4096},
+                           {"attention", {{"num_attention_heads", 64}}},
+                           {"ffn", {{"intermediate_size", 12288}}},
+                           {"moe", {{"moe_intermediate_size", 1536}}},
+                           {"num_hidden_layers", 94}};
+  // DeepSeek's first layers are dense; the 2 shared experts of V2 are one of both's features.
+  const auto deepseek = [](int64_t vocab, int64_t hidden, int64_t ffn, int64_t dense, int64_t sparse, const Json& moe) {
+    return Json{{"vocab_size", vocab},
+                {"hidden_size", hidden},
+                {"max_position_embeddings", 4096},
+                {"tie_word_embeddings", false},
+                {"position", {{"pairing", "interleaved"}}},
+                {"attention",
+                 {{"kind", "mla"},
+                  {"num_attention_heads", 128},
+                  {"q_lora_rank", 1536},
+                  {"kv_lora_rank", 512},
+                  {"qk_nope_head_dim", 128},
+                  {"qk_rope_head_dim", 64},
+                  {"v_head_dim", 128}}},
+                {"ffn", {{"intermediate_size", ffn}}},
+                {"moe", moe},
+                {"layers", {{{"repeat", dense}, {"moe", {{"num_experts", 0}}}}, {{"repeat", sparse}}}}};
+  };
+  const Json v2 = deepseek(102400, 5120, 12288, 1, 59,
+                           {{"num_experts", 160},
+                            {"num_experts_per_tok", 6},
+                            {"moe_intermediate_size", 1536},
+                            {"shared_expert_intermediate_size", 3072}});
+  const Json v3 = deepseek(129280, 7168, 18432, 3, 58,
+                           {{"num_experts", 256},
+                            {"num_experts_per_tok", 8},
+                            {"moe_intermediate_size", 2048},
+                            {"scoring_func", "sigmoid"},
+                            {"selection_bias", true},
+                            {"shared_expert_intermediate_size", 2048}});
+  const struct {
+    Json document;
+    int64_t total, active, active_without_input_embedding, kv_elements_per_token, linear_flops;
+    double train_flops_4096;
+  } known[] = {
+      {{{"extends", "mixtral-8x7b"}}, 46702792704, 12879925248, 12748853248, 65536, 25497174016, 79713533952.0},
+      {qwen3_235b, 235093634560, 22190763520, 21568433664, 96256, 43135270912, 148335132672.0},
+      {{{"extends", "qwen1.5-moe-a2.7b"}}, 14315784192, 2689173504, 2378008576, 98304, 4755521536, 15474819072.0},
+      {{{"extends", "deepseek-moe-16b"}}, 16375728128, 2828650496, 2618935296, 114688, 5237637120, 17122541568.0},
+      {v2, 235741434880, 21375800320, 20851512320, 34560, 41701539840, 155310981120.0},
+      {v3, 671026419200, 37552297472, 36625618432, 35136, 73249193984, 250457382912.0},
+  };
+  for (const auto& k : known) {
+    const Plan p = plan_of(spec_from_json(k.document, "t"), 4096);
+    EXPECT_EQ(p.parameters.total, k.total) << k.document;
+    EXPECT_EQ(p.parameters.active, k.active) << k.document;
+    EXPECT_EQ(p.parameters.active_without_input_embedding, k.active_without_input_embedding) << k.document;
+    EXPECT_EQ(p.kv_cache.elements_per_token, k.kv_elements_per_token) << k.document;
+    EXPECT_EQ(p.flops.linear_forward_per_token, k.linear_flops) << k.document;
+    EXPECT_EQ(p.flops.train_per_token, k.train_flops_4096) << k.document;
+  }
+  EXPECT_EQ(plan_of(preset("qwen3-30b-a3b"), 4096).parameters.total, 30532122624);
+  EXPECT_EQ(plan_of(preset("qwen3-30b-a3b"), 4096).parameters.active, 3353032704);
+  EXPECT_EQ(plan_of(preset("olmoe-1b-7b"), 4096).parameters.total, 6919161856);
+  EXPECT_EQ(plan_of(preset("olmoe-1b-7b"), 4096).parameters.active, 1282017280);
+}
+
 // Qwen3-4B's shape without its query and key norms, which have 2 x 128 weights a layer: head_dim is not hidden_size /
 // heads.
 TEST(Plan, HeadDimOfItsOwn) {

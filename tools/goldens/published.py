@@ -1,22 +1,31 @@
-"""bugs/published.json: last logits of tiny models of many families, for public reports on positions, masks and score options.
+"""bugs/published.json: last logits of tiny models of many families, for public reports on positions, masks and score options, and
+bugs/published_training.json: their losses and gradients.
 
 Each model is a Hugging Face class with a small config, every parameter of which is filled by bugs.hash_fill, so that no weights need
 to be stored: a reader fills its own model by the same rule. A case holds the config, the tokens, the right logits of the last position
 (of the first one where the model is an encoder) and, by the mistake's name, those that a planted mistake gives. The figures are
 asserted against those of the published analysis where it has some.
+
+Of the gradient of every tensor, its norm and its product with the tensor `name.gradient` of bugs.hash_fill are kept. The loss is the
+mean cross-entropy of each next token, and with experts kBalance times the balance losses of the layers, each layer by itself:
+load_balancing_loss_func over all of them at once multiplies means over layers, which is no sum of losses of layers.
 """
 
 import copy
 import math
+import sys
 from typing import NamedTuple
 
 import torch
 import transformers as hf
+from transformers.core_model_loading import revert_weight_conversion
 
 from . import bugs, common
 
 PROMPT = bugs.PROMPT
 kDiscriminates = 5e-4  # in the measure of common.relative: over twice the bound on logits, since the two GELUs differ by little
+kBalance = 0.125  # large, so that balance is seen in a router's gradient
+kNearTie = 1e-5  # two scores of size 1 this near could change places by rounding
 BASE = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
             max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0, tie_word_embeddings=False)
 GEMMA = BASE | dict(tie_word_embeddings=True, head_dim=4, query_pre_attn_scalar=4, sliding_window=4)
@@ -124,24 +133,151 @@ CASES = {
     "deepseek_v3_yarn": Case("deepseek_v3", DEEPSEEK | rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0), []),
 }
 
+# Mixtures of experts. Glm4Moe routes as DeepSeek-V3 does, with the usual attention.
+LONGER = [3, 7, 11, 15, 19, 23, 27, 31, 5, 9, 14, 2, 28, 17, 8, 25, 12, 30, 1, 20]
+EXPERTS = BASE | rope("default") | dict(hidden_size=32, intermediate_size=28, num_hidden_layers=3, num_experts_per_tok=2, rms_norm_eps=1e-6)
+FINE = EXPERTS | dict(num_experts=8, moe_intermediate_size=12)
+GLM4_MOE = EXPERTS | rope("default", partial_rotary_factor=0.5) | dict(
+    head_dim=8, moe_intermediate_size=12, n_routed_experts=8, n_group=4, topk_group=2, n_shared_experts=2, first_k_dense_replace=1,
+    norm_topk_prob=True, routed_scaling_factor=2.5, attention_bias=True)
+FAMILIES |= {
+    "mixtral": (hf.MixtralConfig, hf.MixtralForCausalLM), "qwen3_moe": (hf.Qwen3MoeConfig, hf.Qwen3MoeForCausalLM),
+    "qwen2_moe": (hf.Qwen2MoeConfig, hf.Qwen2MoeForCausalLM), "olmoe": (hf.OlmoeConfig, hf.OlmoeForCausalLM),
+    "glm4_moe": (hf.Glm4MoeConfig, hf.Glm4MoeForCausalLM),
+}
+CASES |= {
+    "mixtral": Case("mixtral", EXPERTS | dict(num_local_experts=8), [], tokens=LONGER,
+                    wrong={"one expert a token": (dict(num_experts_per_tok=1), []), "three experts": (dict(num_experts_per_tok=3), [])}),
+    "qwen3_moe": Case("qwen3_moe", FINE | dict(head_dim=6, num_experts_per_tok=3, norm_topk_prob=True), [], tokens=LONGER,
+                      wrong={"not normalized": (dict(norm_topk_prob=False), [])}),
+    "qwen2_moe": Case("qwen2_moe", FINE | dict(num_hidden_layers=2, num_experts_per_tok=3, shared_expert_intermediate_size=20,
+                                               mlp_only_layers=[0], norm_topk_prob=False), [], tokens=LONGER,
+                      wrong={"normalized": (dict(norm_topk_prob=True), []), "the other layer dense": (dict(mlp_only_layers=[1]), [])}),
+    "olmoe": Case("olmoe", EXPERTS | dict(num_experts=8, num_experts_per_tok=3, norm_topk_prob=False), [], tokens=LONGER,
+                  wrong={"normalized": (dict(norm_topk_prob=True), [])}),
+    "glm4_moe": Case("glm4_moe", GLM4_MOE, [], tokens=LONGER,
+                     wrong={"no factor": (dict(routed_scaling_factor=1.0), []), "not normalized": (dict(norm_topk_prob=False), []),
+                            "any group": (dict(topk_group=4), []), "one group": (dict(topk_group=1), [])}),
+}
+
+# Experts and latent attention together; position 0 would hide the factor that YaRN puts on the scores (transformers #47435).
+DEEPSEEK_V2 = DEEPSEEK | rope("default") | dict(
+    num_hidden_layers=3, q_lora_rank=12, first_k_dense_replace=1, moe_intermediate_size=10, n_routed_experts=8, n_shared_experts=2,
+    num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=4, topk_group=2, routed_scaling_factor=1.5)
+DEEPSEEK_V3 = BASE | rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0) | dict(
+    moe_intermediate_size=8, first_k_dense_replace=1, num_attention_heads=2, n_routed_experts=4, n_shared_experts=1, num_experts_per_tok=2,
+    n_group=2, topk_group=1, kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=6, q_lora_rank=6,
+    routed_scaling_factor=2.5, norm_topk_prob=True)
+CASES |= {
+    "deepseek_v2_experts": Case("deepseek_v2", DEEPSEEK_V2, [], tokens=LONGER,
+                                wrong={"any group": (dict(topk_method="greedy"), []), "no factor": (dict(routed_scaling_factor=1.0), [])}),
+    "deepseek_v3_experts": Case("deepseek_v3", DEEPSEEK_V3, [0.2714, -0.61216, 0.49757, -0.56446, 0.8385, -0.86804],
+                                wrong={"no scaling": (rope("default"), [0.22336, -0.63836, 0.41856, -0.30125, 0.7914, -0.78443]),
+                                       "no factor": (dict(routed_scaling_factor=1.0), [])}),
+}
+
 
 def model_of(family, config):
     config_class, model_class = FAMILIES[family]
-    model = model_class(config_class(**copy.deepcopy(config), attn_implementation="eager")).eval()
+    settings = config_class(**copy.deepcopy(config), attn_implementation="eager", experts_implementation="eager")
+    empty = model_class(settings)
+    tensors = dict(empty.named_parameters())  # a tied table is listed once, by its saved name
+    tensors |= {k: v for k, v in empty.named_buffers() if k.endswith("e_score_correction_bias")}
+    filled = {}
     with torch.no_grad():
-        for name, value in model.named_parameters():  # a tied table is listed once, by its saved name
-            filled = bugs.hash_fill(name, tuple(value.shape))
+        # Checkpoints hold the experts one by one, and their names are the ones that are hashed.
+        for name, value in revert_weight_conversion(empty, tensors).items():
+            filled[name] = bugs.hash_fill(name, tuple(value.shape))
             if family.startswith("gemma") and value.dim() == 1 and name.endswith("weight"):
-                filled -= 1.0
-            value.copy_(filled)
-    return model
+                filled[name] -= 1.0
+    return model_class.from_pretrained(None, config=settings, state_dict=filled).eval()
+
+
+def inputs(case):
+    return {"input_ids": torch.tensor([case.tokens])} | (
+        {"decoder_input_ids": torch.tensor([case.decoder_tokens])} if case.decoder_tokens else {})
 
 
 def last_logits(case, changes):
     model = model_of(case.family, case.config | changes)
-    decoder = {"decoder_input_ids": torch.tensor([case.decoder_tokens])} if case.decoder_tokens else {}
     with torch.no_grad():
-        return model(torch.tensor([case.tokens]), **decoder).logits[0, 0 if case.family == "bert" else -1].tolist()
+        return model(**inputs(case)).logits[0, 0 if case.family == "bert" else -1].tolist()
+
+
+def balance_of_layers(model, router_logits, mask=None):
+    """What the family itself computes, of each layer with experts."""
+    function = sys.modules[type(model).__module__].load_balancing_loss_func
+    return [function((logits,), logits.shape[-1], model.config.num_experts_per_tok, mask) for logits in router_logits]
+
+
+def routers_of(model):
+    return [m for m in model.modules() if type(m).__name__.lower().endswith("topkrouter")]
+
+
+def nearest_scores(model, router_logits):
+    """The least difference between two scores of one token that experts, or groups of them, are chosen by."""
+    nearest = math.inf
+    for router, logits in zip(routers_of(model), router_logits, strict=True):
+        logits = logits.detach()
+        choice = [logits]
+        if hasattr(router, "e_score_correction_bias"):
+            biased = logits.sigmoid() + router.e_score_correction_bias
+            choice = [biased, biased.view(len(logits), router.num_group, -1).topk(2).values.sum(-1)]
+        nearest = min(nearest, *(float(c.sort().values.diff().min()) for c in choice))
+    return nearest
+
+
+def training(name, case):
+    model = model_of(case.family, case.config)
+    routed = bool(routers_of(model))
+    out = model(**inputs(case), **({"output_router_logits": True} if routed else {}))
+    targets = torch.tensor((case.decoder_tokens or case.tokens)[1:])
+    loss = torch.nn.functional.cross_entropy(out.logits[0, :-1], targets)
+    result = {"loss": loss.item()}
+    if routed:
+        nearest = nearest_scores(model, out.router_logits)
+        if nearest < kNearTie:
+            raise SystemExit(f"error: bugs: {name}: two scores of a router differ by {nearest} only")
+    if getattr(out, "aux_loss", None) is not None:
+        of_layers = balance_of_layers(model, out.router_logits)
+        routers = [r.weight for r in routers_of(model)]
+        alone = torch.autograd.grad(loss, routers, retain_graph=True)
+        loss = loss + kBalance * sum(of_layers)
+        result["balance"] = {"coefficient": kBalance, "of_layers": [v.item() for v in of_layers], "of_all_layers": out.aux_loss.item()}
+    loss.backward()
+    if "balance" in result:
+        apart = min(common.relative(a.flatten(), r.grad.flatten()) for a, r in zip(alone, routers, strict=True))
+        if apart < kDiscriminates:
+            raise SystemExit(f"error: bugs: {name}: balance moves the gradient of a router by only {apart}")
+    gradients = {k: torch.zeros_like(p) if p.grad is None else p.grad for k, p in model.named_parameters()}
+    result["gradients"] = {}
+    for key, gradient in revert_weight_conversion(model, gradients).items():
+        g = gradient.double().flatten()
+        product = g @ bugs.hash_fill(key + ".gradient", (len(g),)).double()
+        result["gradients"][key] = [g.norm().item(), product.item()]
+    return result
+
+
+def padded_balance():
+    """Rows of 10 and 16 tokens: padding to the longer one counts for no expert (huggingface/transformers #28505)."""
+    case = Case("mixtral", BASE | dict(num_local_experts=4, num_experts_per_tok=2), [])
+    model = model_of(case.family, case.config)
+    pads = [0] * 6
+    mask = torch.tensor([[1] * len(PROMPT) + [0] * len(pads), [1] * 16])
+
+    def balance(rows, mask=None):
+        with torch.no_grad():
+            out = model(torch.tensor(rows), attention_mask=mask, output_router_logits=True)
+        return out.aux_loss.item(), [v.item() for v in balance_of_layers(model, out.router_logits, mask)]
+
+    bugs.expect("balance", balance([PROMPT])[0], 2.6490693, 5)
+    bugs.expect("balance, padded", balance([PROMPT + pads], mask[:1])[0], 2.6490693, 5)
+    bugs.expect("balance, pads counted", balance([PROMPT + pads])[0], 2.2080340, 5)
+    rows = [PROMPT, LONGER[:16]]
+    right, wrong = (balance([PROMPT + pads, rows[1]], m)[1] for m in (mask, None))
+    if common.relative(wrong, right) < kDiscriminates:
+        raise SystemExit("error: bugs: pads do not move the balance loss")
+    return {"family": case.family, "config": case.config, "rows": rows, "of_layers": right, "wrong": {"pads counted": wrong}}
 
 
 def generate(path):
@@ -162,4 +298,6 @@ def generate(path):
         cases[name] = {"family": case.family, "config": case.config, "tokens": case.tokens, "decoder_tokens": case.decoder_tokens,
                        "logits": right, "wrong": wrongs}
     common.write_json(path, cases)
+    common.write_json(path.with_name("published_training.json"),
+                      {"cases": {name: training(name, case) for name, case in CASES.items()}, "padded_balance": padded_balance()})
     return {"cases": list(CASES), "moved_by": moved}

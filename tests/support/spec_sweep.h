@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -38,71 +39,73 @@ struct SweepAxis {
 
 // Numbers by "group.kind.key", "group.key" or "key". Small: 24 features, heads of 4 or 6 elements unless head_dim says
 // otherwise, sequences of 17 and 33 tokens around the trained lengths of the rules that stretch positions.
-inline std::map<std::string, std::vector<Json>> number_examples() {
+inline const std::map<std::string, std::vector<Json>>& number_examples() {
   const Json factors{1, 1.5, 2, 1.25, 3, 1, 1, 2, 1, 1, 4, 1};  // one a pair; cut to as many as there are
-  return {{"vocab_size", {29}},
-          {"hidden_size", {24}},
-          {"max_position_embeddings", {40}},
-          {"type_vocab_size", {0, 3}},
-          {"logit_scale", {1, 0.5}},
-          {"final_logit_softcap", {0, 3}},
-          {"dropout", {0}},  // tests that are about it set it
-          {"initializer_range", {0.15}},
-          {"norm.layernorm.eps", {1e-5, 1e-2}},
-          {"norm.rmsnorm.eps", {1e-5, 1e-2}},
-          {"position.sinusoidal.theta", {10000, 50}},
-          {"position.rope.theta", {10000, 50}},
-          {"position.rope.partial_rotary_factor", {1, 0.5}},
-          {"position.alibi.max_bias", {8, 4}},
-          {"position.t5.num_buckets", {8, 2}},
-          {"position.t5.max_distance", {16, 5}},
-          {"position.scaling.linear.factor", {3}},
-          {"position.scaling.ntk.factor", {3}},
-          {"position.scaling.dynamic.factor", {3}},
-          {"position.scaling.dynamic.original_max_position_embeddings", {0, 9}},
-          {"position.scaling.yarn.factor", {4}},
-          {"position.scaling.yarn.original_max_position_embeddings", {12}},
-          {"position.scaling.yarn.beta_fast", {32, 2}},
-          {"position.scaling.yarn.beta_slow", {1}},
-          {"position.scaling.yarn.attention_factor", {0, 1.2}},
-          {"position.scaling.yarn.mscale", {0, 0.7}},
-          {"position.scaling.yarn.mscale_all_dim", {0, 0.4}},
-          {"position.scaling.llama3.factor", {8}},
-          {"position.scaling.llama3.low_freq_factor", {1}},
-          {"position.scaling.llama3.high_freq_factor", {4}},
-          {"position.scaling.llama3.original_max_position_embeddings", {16}},
-          {"position.scaling.longrope.short_factor", {factors}},
-          {"position.scaling.longrope.long_factor", {factors}},
-          {"position.scaling.longrope.original_max_position_embeddings", {12}},
-          {"position.scaling.longrope.factor", {0, 2}},
-          {"position.scaling.longrope.attention_factor", {0, 1.1}},
-          {"attention.gqa.num_attention_heads", {6, 4}},
-          {"attention.gqa.num_key_value_heads", {0, 1, 2, 3}},
-          {"attention.gqa.head_dim", {0, 8, 5}},
-          {"attention.gqa.scale", {0, 0.6}},
-          {"attention.gqa.sliding_window", {0, 1, 3}},
-          {"attention.gqa.logit_softcap", {0, 2}},
-          {"attention.mla.num_attention_heads", {6, 4}},
-          {"attention.mla.q_lora_rank", {0, 10}},
-          {"attention.mla.kv_lora_rank", {12}},
-          {"attention.mla.qk_nope_head_dim", {6}},
-          {"attention.mla.qk_rope_head_dim", {4, 5}},
-          {"attention.mla.v_head_dim", {7}},
-          {"attention.mla.scale", {0, 0.6}},
-          {"attention.mla.sliding_window", {0, 1, 3}},
-          {"ffn.intermediate_size", {20}},
-          {"moe.num_experts", {0, 4}},
-          {"moe.num_experts_per_tok", {2, 1}},
-          {"moe.moe_intermediate_size", {0, 8}},
-          {"moe.routed_scaling_factor", {1, 2.5}},
-          {"moe.n_group", {1, 2}},
-          {"moe.topk_group", {0, 1}},
-          {"moe.shared_expert_intermediate_size", {0, 12}},
-          {"moe.bias_update_speed", {0.001}},
-          {"moe.router_aux_loss_coef", {0, 0.02}},
-          {"moe.router_z_loss_coef", {0, 0.01}},
-          {"moe.capacity_factor", {0, 1.5}},
-          {"moe.router_jitter_noise", {0, 0.1}}};
+  static const std::map<std::string, std::vector<Json>> examples{
+      {"vocab_size", {29}},
+      {"hidden_size", {24}},
+      {"max_position_embeddings", {40}},
+      {"type_vocab_size", {0, 3}},
+      {"logit_scale", {1, 0.5}},
+      {"final_logit_softcap", {0, 3}},
+      {"dropout", {0}},  // tests that are about it set it
+      {"initializer_range", {0.15}},
+      {"norm.layernorm.eps", {1e-5, 1e-2}},
+      {"norm.rmsnorm.eps", {1e-5, 1e-2}},
+      {"position.sinusoidal.theta", {10000, 50}},
+      {"position.rope.theta", {10000, 50}},
+      {"position.rope.partial_rotary_factor", {1, 0.5}},
+      {"position.alibi.max_bias", {8, 4}},
+      {"position.t5.num_buckets", {8, 2}},
+      {"position.t5.max_distance", {16, 5}},
+      {"position.scaling.linear.factor", {3}},
+      {"position.scaling.ntk.factor", {3}},
+      {"position.scaling.dynamic.factor", {3}},
+      {"position.scaling.dynamic.original_max_position_embeddings", {0, 9}},
+      {"position.scaling.yarn.factor", {4}},
+      {"position.scaling.yarn.original_max_position_embeddings", {12}},
+      {"position.scaling.yarn.beta_fast", {32, 2}},
+      {"position.scaling.yarn.beta_slow", {1}},
+      {"position.scaling.yarn.attention_factor", {0, 1.2}},
+      {"position.scaling.yarn.mscale", {0, 0.7}},
+      {"position.scaling.yarn.mscale_all_dim", {0, 0.4}},
+      {"position.scaling.llama3.factor", {8}},
+      {"position.scaling.llama3.low_freq_factor", {1}},
+      {"position.scaling.llama3.high_freq_factor", {4}},
+      {"position.scaling.llama3.original_max_position_embeddings", {16}},
+      {"position.scaling.longrope.short_factor", {factors}},
+      {"position.scaling.longrope.long_factor", {factors}},
+      {"position.scaling.longrope.original_max_position_embeddings", {12}},
+      {"position.scaling.longrope.factor", {0, 2}},
+      {"position.scaling.longrope.attention_factor", {0, 1.1}},
+      {"attention.gqa.num_attention_heads", {6, 4}},
+      {"attention.gqa.num_key_value_heads", {0, 1, 2, 3}},
+      {"attention.gqa.head_dim", {0, 8, 5}},
+      {"attention.gqa.scale", {0, 0.6}},
+      {"attention.gqa.sliding_window", {0, 1, 3}},
+      {"attention.gqa.logit_softcap", {0, 2}},
+      {"attention.mla.num_attention_heads", {6, 4}},
+      {"attention.mla.q_lora_rank", {0, 10}},
+      {"attention.mla.kv_lora_rank", {12}},
+      {"attention.mla.qk_nope_head_dim", {6}},
+      {"attention.mla.qk_rope_head_dim", {4, 5}},
+      {"attention.mla.v_head_dim", {7}},
+      {"attention.mla.scale", {0, 0.6}},
+      {"attention.mla.sliding_window", {0, 1, 3}},
+      {"ffn.intermediate_size", {20}},
+      {"moe.num_experts", {0, 4}},
+      {"moe.num_experts_per_tok", {2, 1}},
+      {"moe.moe_intermediate_size", {0, 8}},
+      {"moe.routed_scaling_factor", {1, 2.5}},
+      {"moe.n_group", {1, 2}},
+      {"moe.topk_group", {0, 1}},
+      {"moe.shared_expert_intermediate_size", {0, 12}},
+      {"moe.bias_update_speed", {0.001}},
+      {"moe.router_aux_loss_coef", {0, 0.02}},
+      {"moe.router_z_loss_coef", {0, 0.01}},
+      {"moe.capacity_factor", {0, 1.5}},
+      {"moe.router_jitter_noise", {0, 0.1}}};
+  return examples;
 }
 
 // Collects axes from `fields` lists.
@@ -195,7 +198,7 @@ class SweepAxes {
       }
     }
   }
-  std::map<std::string, std::vector<Json>> examples_ = number_examples();
+  const std::map<std::string, std::vector<Json>>& examples_ = number_examples();
 };
 
 // All axes of a document with two layers.
@@ -409,13 +412,14 @@ class SpecSweep {
   }
 
   // The first example of each number of a kind of attention.
-  static Json plain_numbers(const std::string& kind) {
-    Json numbers = Json::object();
+  static const Json& plain_numbers(const std::string& kind) {
+    static std::map<std::string, Json> by_kind;
+    const auto [at, is_new] = by_kind.try_emplace(kind, Json::object());
     const std::string prefix = "attention." + kind + ".";
     for (const auto& [name, examples] : number_examples()) {
-      if (name.starts_with(prefix)) numbers[name.substr(prefix.size())] = examples.front();
+      if (is_new && name.starts_with(prefix)) at->second[name.substr(prefix.size())] = examples.front();
     }
-    return numbers;
+    return at->second;
   }
   bool latent(const Choice& c, size_t layer) const {
     return is(c, given(c, keys_.attention[layer]) ? keys_.attention[layer] : keys_.attention[0], "mla");
@@ -424,7 +428,7 @@ class SpecSweep {
   int64_t number(const Choice& c, size_t layer, const std::string& key) const {
     if (layer == 1 && key == "num_attention_heads" && given(c, keys_.second_heads))
       return value(c, keys_.second_heads).get<int64_t>();
-    if (layer > 0 && given(c, keys_.attention[layer])) return plain_numbers(latent(c, layer) ? "mla" : "gqa")[key];
+    if (layer > 0 && given(c, keys_.attention[layer])) return plain_numbers(latent(c, layer) ? "mla" : "gqa").at(key);
     for (const int i : by_path_.at("attention." + key)) {
       if (at(c, i) >= 0) return value(c, i).get<int64_t>();
     }
@@ -526,28 +530,35 @@ class SpecSweep {
     }
     return fixed;
   }
-  bool accepts(const Choice& fixed) const {
+  bool accepts(const Choice& fixed) const { return faults(fixed) == 0; }
+  // How many refusals the plain completion meets; more than there are when it cannot be completed.
+  int faults(const Choice& fixed) const {
     const auto whole = complete(fixed);
-    bool sound = whole.has_value();
-    if (sound) for_each_refusal(*whole, [&](const auto&) { sound = false; });
-    return sound;
+    if (!whole) return std::numeric_limits<int>::max();
+    int n = 0;
+    for_each_refusal(*whole, [&](const auto&) { ++n; });
+    return n;
   }
-  // With up to two more values fixed, such that the plain completion is a model.
+  // With up to two more values fixed, the first of which mends something, such that the plain completion is a model.
   std::optional<Choice> repaired(const Choice& fixed) const {
-    if (accepts(fixed)) return fixed;
-    for (const bool twice : {false, true}) {
-      for (const int i : constrained_) {
-        for (size_t v = 0; at(fixed, i) < 0 && v < values(i); ++v) {
-          Choice more = fixed;
-          at(more, i) = static_cast<int>(v);
-          if (!twice && accepts(more)) return more;
-          for (const int j : constrained_) {
-            for (size_t w = 0; twice && j > i && at(fixed, j) < 0 && w < values(j); ++w) {
-              Choice both = more;
-              at(both, j) = static_cast<int>(w);
-              if (accepts(both)) return both;
-            }
-          }
+    const int before = faults(fixed);
+    if (before == 0) return fixed;
+    std::vector<Choice> better;
+    for (const int i : constrained_) {
+      for (size_t v = 0; at(fixed, i) < 0 && v < values(i); ++v) {
+        Choice more = fixed;
+        at(more, i) = static_cast<int>(v);
+        const int after = faults(more);
+        if (after == 0) return more;
+        if (after < before) better.push_back(std::move(more));
+      }
+    }
+    for (const Choice& one : better) {
+      for (const int j : constrained_) {
+        for (size_t w = 0; at(one, j) < 0 && w < values(j); ++w) {
+          Choice both = one;
+          at(both, j) = static_cast<int>(w);
+          if (accepts(both)) return both;
         }
       }
     }

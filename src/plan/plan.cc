@@ -165,7 +165,7 @@ void count_parameters(const ArchSpec& spec, Plan& plan) {
   add_groups(layers, p.layers);
 }
 
-void count_cache(Plan& plan) {
+void count_cache(const ArchSpec& spec, Plan& plan) {
   const int64_t size = *stored_bytes(plan.kv_dtype);
   Count width, source_width, held;
   for (const Plan::LayerGroup& layer : plan.parameters.layers) {
@@ -174,8 +174,14 @@ void count_cache(Plan& plan) {
     held += Count(layer.kv_elements_per_token) * layer.count * layer.cached_tokens;
   }
   held += source_width * plan.source_context;
+  Count multi_head;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.causal)
+      multi_head += std::visit([](const auto& a) { return a.multi_head_cache_width(); }, layer.attention);
+  }
   plan.kv_cache = {.elements_per_token = width.value(),
                    .source_elements_per_token = source_width.value(),
+                   .multi_head_elements_per_token = multi_head.value(),
                    .bytes_per_token = (width * size).value(),
                    .bytes = (held * size).value(),
                    .batch_bytes = (held * size * plan.batch).value()};
@@ -285,7 +291,7 @@ Plan make_plan(const ArchSpec& spec, const PlanOptions& options) {
   plan.recompute = options.recompute;
   check(spec, plan);
   count_parameters(spec, plan);
-  count_cache(plan);
+  count_cache(spec, plan);
   count_flops(spec, plan);
   count_memory(spec, plan);
   Plan::Chinchilla& c = plan.chinchilla;
@@ -340,6 +346,7 @@ Json to_json(const Plan& plan) {
                {"kv_cache",
                 {{"elements_per_token", plan.kv_cache.elements_per_token},
                  {"source_elements_per_token", plan.kv_cache.source_elements_per_token},
+                 {"multi_head_elements_per_token", plan.kv_cache.multi_head_elements_per_token},
                  {"bytes_per_token", plan.kv_cache.bytes_per_token},
                  {"bytes", plan.kv_cache.bytes},
                  {"batch_bytes", plan.kv_cache.batch_bytes}}},

@@ -56,10 +56,11 @@ struct Plan {
   };
   struct KvCache {
     int64_t elements_per_token = 0;
-    int64_t source_elements_per_token = 0;  // of cross-attention
-    int64_t bytes_per_token = 0;            // while no window is full
-    int64_t bytes = 0;                      // of one sequence at `context`, its source included
-    int64_t batch_bytes = 0;                // of `batch` sequences
+    int64_t source_elements_per_token = 0;      // of cross-attention
+    int64_t multi_head_elements_per_token = 0;  // if each query head had keys and values of its own
+    int64_t bytes_per_token = 0;                // while no window is full
+    int64_t bytes = 0;                          // of one sequence at `context`, its source included
+    int64_t batch_bytes = 0;                    // of `batch` sequences
   };
   struct Flops {
     int64_t linear_forward_per_token = 0;

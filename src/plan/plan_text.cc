@@ -80,7 +80,11 @@ std::string to_text(const Plan& plan) {
   }
 
   t.heading("KV cache");
-  t.row("elements a token", grouped(plan.kv_cache.elements_per_token));
+  const int64_t kept = plan.kv_cache.elements_per_token, multi_head = plan.kv_cache.multi_head_elements_per_token;
+  t.row("elements a token", grouped(kept),
+        kept == multi_head ? ""
+                           : fmt::format("1 / {:.1f} of multi-head attention with as many heads",
+                                         static_cast<double>(multi_head) / static_cast<double>(kept)));
   if (plan.source_context > 0) t.row("elements a source token", grouped(plan.kv_cache.source_elements_per_token));
   t.row("bytes a token", bytes(plan.kv_cache.bytes_per_token));
   t.row("a sequence at the context", bytes(plan.kv_cache.bytes));

@@ -99,6 +99,8 @@ struct GqaSpec {
     if (qkv_bias) p.add("kv.bias", {2 * kv_width()}, Init::kZeros);
     declare_rest(hidden_size, unit, p);
   }
+  // Elements a token if each query head had keys and values of its own.
+  int64_t multi_head_cache_width() const { return 2 * query_width(); }
   std::vector<CacheRow> cache_rows() const { return {{"k", kv_width()}, {"v", kv_width()}}; }
   // Multiply-adds counted as two, forward, for one query token and one attended key: scores and weighted sum.
   int64_t flops_per_query_key() const { return 4 * query_width(); }
@@ -179,6 +181,8 @@ struct MlaSpec {
     project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false);
     project("output", hidden_size, value_width(), Init::kNormalResidual, bias);
   }
+  // As 2 n_h d_h of the paper's table 1: without the part that turns.
+  int64_t multi_head_cache_width() const { return num_attention_heads * (qk_nope_head_dim + v_head_dim); }
   std::vector<CacheRow> cache_rows() const { return {{"latent", kv_lora_rank}, {"k_rope", qk_rope_head_dim}}; }
   // Of heads with keys and values of their own.
   int64_t flops_per_query_key() const { return 2 * num_attention_heads * (query_dim() + v_head_dim); }

@@ -54,37 +54,6 @@ TEST(Plan, MixturesOfExperts) {
                            {"ffn", {{"intermediate_size", 12288}}},
                            {"moe", {{"moe_intermediate_size", 1536}}},
                            {"num_hidden_layers", 94}};
-  // DeepSeek's first layers are dense; the 2 shared experts of V2 are one of both's features.
-  const auto deepseek = [](int64_t vocab, int64_t hidden, int64_t ffn, int64_t dense, int64_t sparse, const Json& moe) {
-    return Json{{"vocab_size", vocab},
-                {"hidden_size", hidden},
-                {"max_position_embeddings", 4096},
-                {"tie_word_embeddings", false},
-                {"position", {{"pairing", "interleaved"}}},
-                {"attention",
-                 {{"kind", "mla"},
-                  {"num_attention_heads", 128},
-                  {"q_lora_rank", 1536},
-                  {"kv_lora_rank", 512},
-                  {"qk_nope_head_dim", 128},
-                  {"qk_rope_head_dim", 64},
-                  {"v_head_dim", 128}}},
-                {"ffn", {{"intermediate_size", ffn}}},
-                {"moe", moe},
-                {"layers", {{{"repeat", dense}, {"moe", {{"num_experts", 0}}}}, {{"repeat", sparse}}}}};
-  };
-  const Json v2 = deepseek(102400, 5120, 12288, 1, 59,
-                           {{"num_experts", 160},
-                            {"num_experts_per_tok", 6},
-                            {"moe_intermediate_size", 1536},
-                            {"shared_expert_intermediate_size", 3072}});
-  const Json v3 = deepseek(129280, 7168, 18432, 3, 58,
-                           {{"num_experts", 256},
-                            {"num_experts_per_tok", 8},
-                            {"moe_intermediate_size", 2048},
-                            {"scoring_func", "sigmoid"},
-                            {"selection_bias", true},
-                            {"shared_expert_intermediate_size", 2048}});
   const struct {
     Json document;
     int64_t total, active, active_without_input_embedding, kv_elements_per_token, linear_flops;
@@ -94,8 +63,8 @@ TEST(Plan, MixturesOfExperts) {
       {qwen3_235b, 235093634560, 22190763520, 21568433664, 96256, 43135270912, 148335132672.0},
       {{{"extends", "qwen1.5-moe-a2.7b"}}, 14315784192, 2689173504, 2378008576, 98304, 4755521536, 15474819072.0},
       {{{"extends", "deepseek-moe-16b"}}, 16375728128, 2828650496, 2618935296, 114688, 5237637120, 17122541568.0},
-      {v2, 235741434880, 21375800320, 20851512320, 34560, 41701539840, 155310981120.0},
-      {v3, 671026419200, 37552297472, 36625618432, 35136, 73249193984, 250457382912.0},
+      {{{"extends", "deepseek-v2"}}, 235741434880, 21375800320, 20851512320, 34560, 41701539840, 155310981120.0},
+      {{{"extends", "deepseek-v3"}}, 671026419200, 37552297472, 36625618432, 35136, 73249193984, 250457382912.0},
   };
   for (const auto& k : known) {
     const Plan p = plan_of(spec_from_json(k.document, "t"), 4096);
@@ -145,6 +114,11 @@ TEST(Plan, LatentsAreWhatIsCached) {
   const Plan plan = make_plan(preset("bench-mla"), {.context = 8192, .kv_dtype = "bf16"});
   EXPECT_EQ(plan.kv_cache.elements_per_token, 576);
   EXPECT_EQ(plan.kv_cache.bytes, 8192 * 576 * 2);
+  // The paper's 9/2 d_h against 2 n_h d_h (table 1): as 2.25 KV heads of 128 would keep.
+  EXPECT_EQ(plan.kv_cache.multi_head_elements_per_token, 2 * 16 * 128);
+  EXPECT_EQ(make_plan(preset("deepseek-v2"), {.context = 64}).kv_cache.multi_head_elements_per_token,
+            60 * 2 * 128 * 128);
+  EXPECT_EQ(make_plan(preset("llama-3-8b"), {.context = 64}).kv_cache.multi_head_elements_per_token, 4 * 65536);
   // Mean over a causal context of scores and weighted sums of expanded heads.
   EXPECT_DOUBLE_EQ(plan.flops.attention_forward_per_token, 2 * 16 * (192 + 128) * (8192 + 1) / 2.0);
 }

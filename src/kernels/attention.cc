@@ -599,6 +599,31 @@ void finish_rows(const QueryBlock& queries, const float* maxima, float* sums) {
   }
 }
 
+// A sum [rows, columns] over blocks of keys that is not set to zero where its first block covers all columns.
+class FirstSum {
+ public:
+  FirstSum(float* sum, int64_t ld, int64_t rows, int64_t columns)
+      : sum_(sum), ld_(ld), rows_(rows), columns_(columns) {}
+
+  // The factor of what is there, for the product that adds the block; 0: nothing is, and the block overwrites it.
+  float beta(const KeyBlock& b) {
+    const bool overwrites = !started_ && b.begin == 0 && b.end == columns_;
+    if (!overwrites) finish();
+    started_ = true;
+    return overwrites ? 0.f : 1.f;
+  }
+  // Zeros if no block came.
+  void finish() {
+    for (int64_t r = 0; !started_ && r < rows_; ++r) std::fill_n(sum_ + r * ld_, columns_, 0.f);
+    started_ = true;
+  }
+
+ private:
+  float* sum_;
+  int64_t ld_, rows_, columns_;
+  bool started_ = false;
+};
+
 void forward_block(const QueryBlock& queries, float* workspace) {
   const AttentionSequence& sequence = *queries.sequence;
   const Tiling tiling = tiling_of(*queries.shape);
@@ -615,7 +640,7 @@ void forward_block(const QueryBlock& queries, float* workspace) {
   queries.addresses(sequence.q, sequence.q_stride, width, q_rows.data());
   HWY_DYNAMIC_DISPATCH(transpose_in)(q_rows.data(), queries.count, width, query_factor(*queries.shape), q_t, ld);
   zero_padding(q_t, ld, width, queries);
-  for (int64_t d = 0; d < value_width; ++d) std::fill_n(o_t + d * ld, padded, 0.f);
+  FirstSum o_sum(o_t, ld, value_width, padded);
   start_rows(queries, maxima, sums);
   std::fill(maxima + queries.count, maxima + padded, 0.f);
   std::fill(sums + queries.count, sums + padded, 0.f);
@@ -626,11 +651,13 @@ void forward_block(const QueryBlock& queries, float* workspace) {
     HWY_DYNAMIC_DISPATCH(adjust_scores)
     (s, ld, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
     if (b.border()) mask_tile(queries, b, -kInfinity, s, ld);
+    const float beta = o_sum.beta(b);
     HWY_DYNAMIC_DISPATCH(softmax_step)
-    (s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, value_width);
-    gemm_tile(Transpose::kYes, Transpose::kNo, value_width, columns, b.keys, 1, b.v, b.stride, s, ld, 1, o_t + b.begin,
-              ld);
+    (s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, beta == 0 ? 0 : value_width);
+    gemm_tile(Transpose::kYes, Transpose::kNo, value_width, columns, b.keys, 1, b.v, b.stride, s, ld, beta,
+              o_t + b.begin, ld);
   });
+  o_sum.finish();
 
   finish_rows(queries, maxima, sums);
   std::array<float*, kMostColumns> out_rows;
@@ -814,7 +841,7 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
     std::fill(d_out + count * value_width, d_out + padded * value_width, 0.f);
     std::fill(lse + count, lse + padded, kInfinity);
     std::fill(delta + count, delta + padded, 0.f);
-    for (int64_t d = 0; d < width; ++d) std::fill_n(dq_t + d * ld, padded, 0.f);
+    FirstSum dq_sum(dq_t, ld, width, padded);
 
     for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
       const int64_t columns = b.end - b.begin;
@@ -839,9 +866,10 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
                 value_width, 1, dv + b.row * value_width, value_width);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, ld, q + b.begin * width, width, 1,
                 dk + b.row * width, width);
-      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, ld, 1, dq_t + b.begin,
-                ld);
+      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, ld, dq_sum.beta(b),
+                dq_t + b.begin, ld);
     });
+    dq_sum.finish();
     HWY_DYNAMIC_DISPATCH(transpose_out)(dq_t, ld, scales, count, width, dq_rows.data());
   }
   for (int64_t r = 0; r < chunk.rows; ++r) {

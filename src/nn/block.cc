@@ -5,14 +5,23 @@
 
 namespace transept {
 
+namespace {
+
+uint64_t stream_of(Stream stream, uint32_t site) { return (uint64_t{static_cast<uint32_t>(stream)} << 32) | site; }
+
+// 2^40 elements a pass and site are far more than a batch holds; 2^24 passes a seed before the counter would touch the
+// next.
+uint64_t first_of(uint64_t pass) { return pass << 40; }
+
+}  // namespace
+
 DropoutMask DropoutPlan::mask(uint32_t site, int64_t width) const {
-  // 2^40 elements a pass and site are far more than a batch holds; 2^24 passes a seed before the counter would touch
-  // the next.
-  return {.key = seed,
-          .stream = (uint64_t{static_cast<uint32_t>(Stream::kDropout)} << 32) | site,
-          .first = pass << 40,
-          .full_width = width,
-          .p = p};
+  return {
+      .key = seed, .stream = stream_of(Stream::kDropout, site), .first = first_of(pass), .full_width = width, .p = p};
+}
+
+RouterJitter DropoutPlan::jitter(uint32_t site, float epsilon) const {
+  return {.key = seed, .stream = stream_of(Stream::kJitter, site), .first = first_of(pass), .epsilon = epsilon};
 }
 
 Block::Block(const LayerSpec& spec, const Parameters& parameters, const std::string& prefix, int64_t layer,

@@ -35,6 +35,8 @@ struct DropoutPlan {
   uint64_t pass = 0;
   // `site` numbers the places in the model where dropout acts.
   DropoutMask mask(uint32_t site, int64_t width) const;
+  // Of a router's input, by the same numbers; drawn whatever p is.
+  RouterJitter jitter(uint32_t site, float epsilon) const;
 };
 
 // An encoder's result, [rows of the source layout, hidden].

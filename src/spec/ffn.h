@@ -26,6 +26,8 @@ struct EnumNames<FfnKind> {
 struct FfnForm {
   Activation activation;
   bool gated;
+  // Name of the first projection's parameters.
+  std::string in_name() const { return gated ? "gate_up" : "up"; }
 };
 inline constexpr std::array<FfnForm, EnumNames<FfnKind>::kNames.size()> kFfnForms{{
     {Activation::kRelu, false},
@@ -57,7 +59,7 @@ struct FfnSpec {
   int64_t in_width() const { return form().gated ? 2 * intermediate_size : intermediate_size; }
 
   void declare(int64_t hidden_size, ParamList& p, const std::string& prefix = "") const {
-    const std::string in = prefix + (form().gated ? "gate_up" : "up");
+    const std::string in = prefix + form().in_name();
     p.add(in + ".weight", {in_width(), hidden_size}, Init::kNormal);
     if (bias) p.add(in + ".bias", {in_width()}, Init::kZeros);
     p.add(prefix + "down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual);

@@ -113,8 +113,7 @@ struct MoeSpec {
     p.add("router.weight", {num_experts, hidden_size}, Init::kNormal);
     if (selection_bias) p.add("router.selection_bias", {num_experts}, Init::kZeros);
     p.set_experts(num_experts, num_experts_per_tok);
-    p.add(std::string("experts.") + (ffn.form().gated ? "gate_up" : "up") + ".weight",
-          {num_experts * one.in_width(), hidden_size}, Init::kNormal);
+    p.add("experts." + ffn.form().in_name() + ".weight", {num_experts * one.in_width(), hidden_size}, Init::kNormal);
     p.add("experts.down.weight", {num_experts * hidden_size, moe_intermediate_size}, Init::kNormalResidual);
     p.set_experts(1, 1);
     if (!has_shared()) return;

@@ -68,6 +68,13 @@ struct RmsNormSpec {
 using NormKinds = Kinds<LayerNormSpec, RmsNormSpec>;
 using NormSpec = NormKinds::Any;
 
+inline double norm_eps(const NormSpec& any) {
+  return std::visit([](const auto& n) { return n.eps; }, any);
+}
+inline double norm_offset(const NormSpec& any) {
+  return std::visit([](const auto& n) { return n.weight_offset(); }, any);
+}
+
 // The initial value of weights that leave what the norm gives as it is, also of a QK-norm beside it.
 inline Init norm_unit(const NormSpec& any) {
   return std::visit([](const auto& n) { return n.unit(); }, any);

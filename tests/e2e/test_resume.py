@@ -134,8 +134,7 @@ class Killed(Runs):
             with self.subTest(signal=number):
                 out = self.tmp / number.name
                 child = self.start(out)
-                while steps_logged(out) < 23 and child.poll() is None:
-                    time.sleep(0.001)
+                self.await_steps(child, out, 23)
                 child.send_signal(number)
                 self.assertEqual(child.wait(60), 130)
                 stopped_at = steps_logged(out)

@@ -3,13 +3,6 @@
 namespace transept {
 namespace {
 
-double norm_eps(const NormSpec& any) {
-  return std::visit([](const auto& n) { return n.eps; }, any);
-}
-double norm_offset(const NormSpec& any) {
-  return std::visit([](const auto& n) { return n.weight_offset(); }, any);
-}
-
 // Kernels know no spec, and the spec knows no kernels.
 HeadNormScope scope_of(QkNormScope scope) {
   switch (scope) {

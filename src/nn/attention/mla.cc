@@ -33,12 +33,8 @@ class Mla final : public Attention {
     kv_down_ = param("kv_down.weight"), kv_down_bias_ = param("kv_down.bias");
     kv_norm_ = param("kv_norm.weight"), kv_up_ = param("kv_up.weight");
     output_ = param("output.weight"), output_bias_ = param("output.bias");
-    std::visit(
-        [&](const auto& norm) {
-          norm_.weight_offset = static_cast<float>(norm.weight_offset());
-          norm_.eps = static_cast<float>(norm.eps);
-        },
-        place.layer_spec.norm);
+    norm_.weight_offset = static_cast<float>(norm_offset(place.layer_spec.norm));
+    norm_.eps = static_cast<float>(norm_eps(place.layer_spec.norm));
     shape_.heads = shape_.kv_heads = heads_.heads;
     shape_.head_dim = heads_.key();
     shape_.value_dim = heads_.value;

@@ -10,7 +10,7 @@ class Dense final : public FeedForward {
  public:
   Dense(const FfnSpec& spec, const Parameters& parameters, const std::string& prefix) {
     const FfnForm form = spec.form();
-    const std::string in = prefix + (form.gated ? "gate_up" : "up");
+    const std::string in = prefix + form.in_name();
     params_ = {activation_kind(form.activation), form.gated, parameters.param(in + ".weight"),
                parameters.param(in + ".bias"), parameters.param(prefix + "down.weight")};
     bias_ = parameters.param(prefix + "down.bias");

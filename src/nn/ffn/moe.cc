@@ -1,12 +1,9 @@
 // A mixture of experts: the routed ones (ops/moe.h), and a shared expert that every token passes (arXiv:2401.06066
 // section 3.2), with a gate of its own where the spec has one.
-#include <optional>
-
-#include "base/rng.h"
+#include "ops/moe.h"
 #include "nn/ffn/activation.h"
 #include "nn/ffn/ffn.h"
 #include "ops/gate.h"
-#include "ops/moe.h"
 
 namespace transept {
 namespace {
@@ -46,7 +43,7 @@ class Moe final : public FeedForward {
     params_.gate = place.parameters.param(place.prefix + "router.weight");
     params_.activation = activation_kind(form.activation);
     params_.gated = form.gated;
-    params_.in = place.parameters.param(place.prefix + "experts." + (form.gated ? "gate_up" : "up") + ".weight");
+    params_.in = place.parameters.param(place.prefix + "experts." + form.in_name() + ".weight");
     params_.down = place.parameters.param(place.prefix + "experts.down.weight");
     if (spec_.has_shared())
       shared_ = build_dense(spec_.shared(place.layer_spec.ffn), place.parameters, place.prefix + "shared_expert.");
@@ -71,10 +68,7 @@ class Moe final : public FeedForward {
     if (!context.routers) return moe(context.op, x, params_, {}, context.layout, end, nullptr);
     MoeParams params = params_;
     params.router.capacity_factor = static_cast<float>(spec_.capacity_factor);
-    params.jitter = {.key = context.dropout.seed,
-                     .stream = (uint64_t{static_cast<uint32_t>(Stream::kJitter)} << 32) | site_,
-                     .first = context.dropout.pass << 40,
-                     .epsilon = static_cast<float>(spec_.router_jitter_noise)};
+    params.jitter = context.dropout.jitter(site_, static_cast<float>(spec_.router_jitter_noise));
     const BalanceLosses losses{.balance = static_cast<float>(spec_.router_aux_loss_coef),
                                .per_sequence = spec_.aux_loss_scope == BalanceScope::kSequence,
                                .z = static_cast<float>(spec_.router_z_loss_coef),

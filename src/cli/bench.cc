@@ -320,8 +320,14 @@ void bench_attention(CLI::App* sub, const Globals& globals, const std::shared_pt
         pairs += static_cast<double>(1 + std::min(i, reach));
         if (o->bidirectional) pairs += static_cast<double>(std::min(o->tokens - 1 - i, reach));
       }
-      const double forward = 4.0 * static_cast<double>(o->batch * q) * pairs;
-      print(globals, {{"gflops", forward * (o->backward ? 3.5 : 1.0) / t.median_seconds * 1e-9}}, t, pool.threads());
+      const double flops_per_score = 4.0 * static_cast<double>(o->head_dim) * (o->backward ? 3.5 : 1.0);
+      const auto rate = [&](double scores) {
+        return static_cast<double>(o->batch) * scores * flops_per_score / t.median_seconds * 1e-9;
+      };
+      print(globals,
+            {{"gflops", rate(static_cast<double>(o->heads) * pairs)},
+             {"computed_gflops", rate(static_cast<double>(attention_computed_scores(shape, batch[0])))}},
+            t, pool.threads());
       return 0;
     };
   });
@@ -478,7 +484,9 @@ void register_bench(Registry& registry) {
   bench_train(add("train", "training steps: tokens a second"), globals, repeats, *selected);
   bench_prefill_decode(add("prefill", "a prompt in one go: tokens a second"), false, globals, repeats, *selected);
   bench_prefill_decode(add("decode", "token by token: tokens a second"), true, globals, repeats, *selected);
-  bench_attention(add("attention", "attention; hidden pairs are not counted"), globals, repeats, *selected);
+  bench_attention(
+      add("attention", "attention; gflops counts visible pairs, computed_gflops the hidden ones of its tiles too"),
+      globals, repeats, *selected);
   bench_moe(add("moe", "a layer of experts beside a dense one of as many FLOPs a token, forward and backward"), globals,
             repeats, *selected);
   bench_gemm(add("gemm", "matrix product [M, K] x [K, N]"), globals, repeats, *selected);

@@ -424,7 +424,7 @@ struct Sight {
   }
 };
 
-// Whether keys are copied for the blocks that share them.
+// Whether values are copied for the blocks that share them.
 bool packs(const AttentionShape& shape) { return tiling_of(shape).run > tiling_of(shape).columns; }
 
 // A cut of one sequence's columns into runs, and of a run into blocks, depends on its size alone.
@@ -448,8 +448,8 @@ struct QueryBlock {
   const AttentionShape* shape;
   const AttentionSequence* sequence;
   int64_t kv_head, first, count;
-  std::span<const KvChunk> keys;  // the sequence's, or a copy of those that the queries see
-  int64_t k_offset, v_offset;     // of the KV head in a row of them
+  const float* values = nullptr;  // a copy [rows, value width] of the first chunk's, from row `first_value` on
+  int64_t first_value = 0;
 
   int64_t group() const { return group_of(*shape); }
   int64_t padded() const { return round_up(count, 16); }
@@ -480,7 +480,7 @@ struct QueryBlock {
 // Keys of one chunk that follow each other, and the columns, rounded outwards to 16, that see at least one of them.
 struct KeyBlock {
   const float *k, *v;
-  int64_t stride, row, keys, position;
+  int64_t k_stride, v_stride, row, keys, position;
   int64_t begin, end;
   int64_t all_begin, all_end;  // keys, counted from the first, that all columns of the queries see: 0 <= begin <= end
 
@@ -494,7 +494,7 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
   const AttentionSequence& s = *queries.sequence;
   const Sight sight(*queries.shape);
   const int64_t first = s.first_position + queries.row(0), last = s.first_position + queries.row(queries.count - 1);
-  for (const KvChunk& chunk : queries.keys) {
+  for (const KvChunk& chunk : s.keys) {
     const int64_t chunk_end = chunk.first_position + chunk.rows;
     const int64_t begin = std::max(chunk.first_position, first - sight.before),
                   end = std::min(chunk_end, last + sight.after + 1);
@@ -518,10 +518,14 @@ void for_key_blocks(const QueryBlock& queries, int64_t longest, int64_t longest_
                     seen_end = std::clamp<int64_t>(all_end - k, seen_begin, keys);
       const int64_t from = queries.column_at(k - sight.after) / 16 * 16,
                     to = round_up(queries.column_at(k + keys + sight.before), 16);
-      const int64_t row = k - chunk.first_position, offset = row * chunk.stride;
+      const int64_t row = k - chunk.first_position;
+      const float* const k_row = chunk.k + row * chunk.stride + queries.kv_head * queries.shape->head_dim;
+      const int64_t v_width = queries.shape->value_width();
+      const float* const v_row = queries.values ? queries.values + (row - queries.first_value) * v_width
+                                                : chunk.v + row * chunk.stride + queries.kv_head * v_width;
       if (from < to) {
-        body(KeyBlock{chunk.k + offset + queries.k_offset, chunk.v + offset + queries.v_offset, chunk.stride, row, keys,
-                      k, from, to, seen_begin, seen_end});
+        body(KeyBlock{k_row, v_row, chunk.stride, queries.values ? v_width : chunk.stride, row, keys, k, from, to,
+                      seen_begin, seen_end});
       }
       k += keys;
     }
@@ -647,14 +651,14 @@ void forward_block(const QueryBlock& queries, float* workspace) {
 
   for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
     const int64_t columns = b.end - b.begin;
-    gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, ld, 0, s, ld);
+    gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.k_stride, q_t + b.begin, ld, 0, s, ld);
     HWY_DYNAMIC_DISPATCH(adjust_scores)
     (s, ld, b.keys, columns, queries.shape->softcap, bias_of(queries, b, segment), queries.group());
     if (b.border()) mask_tile(queries, b, -kInfinity, s, ld);
     const float beta = o_sum.beta(b);
     HWY_DYNAMIC_DISPATCH(softmax_step)
     (s, ld, b.keys, columns, maxima + b.begin, sums + b.begin, o_t + b.begin, beta == 0 ? 0 : value_width);
-    gemm_tile(Transpose::kYes, Transpose::kNo, value_width, columns, b.keys, 1, b.v, b.stride, s, ld, beta,
+    gemm_tile(Transpose::kYes, Transpose::kNo, value_width, columns, b.keys, 1, b.v, b.v_stride, s, ld, beta,
               o_t + b.begin, ld);
   });
   o_sum.finish();
@@ -688,7 +692,7 @@ void forward_few(const QueryBlock& queries, float* workspace) {
 
   for_key_blocks(queries, kFewKeys, kFewKeys, [&](const KeyBlock& b) {
     const int64_t ld = round_up(b.keys, 16);
-    gemm_tile(Transpose::kNo, Transpose::kYes, count, b.keys, width, 1, q, width, b.k, b.stride, 0, s, ld);
+    gemm_tile(Transpose::kNo, Transpose::kYes, count, b.keys, width, 1, q, width, b.k, b.k_stride, 0, s, ld);
     for (int64_t c = 0; c < count; ++c) {
       float* const row = s + c * ld;
       const int64_t position = sequence.first_position + queries.row(c);
@@ -704,7 +708,7 @@ void forward_few(const QueryBlock& queries, float* workspace) {
       std::fill(row + to, row + ld, -kInfinity);
       HWY_DYNAMIC_DISPATCH(softmax_row_step)(row, ld, &maxima[c], &sums[c], o + c * value_width, value_width);
     }
-    gemm_tile(Transpose::kNo, Transpose::kNo, count, value_width, b.keys, 1, s, ld, b.v, b.stride, 1, o, value_width);
+    gemm_tile(Transpose::kNo, Transpose::kNo, count, value_width, b.keys, 1, s, ld, b.v, b.v_stride, 1, o, value_width);
   });
 
   finish_rows(queries, maxima.data(), sums.data());
@@ -720,51 +724,38 @@ int64_t block_workspace(const AttentionShape& shape) {
   return (shape.head_dim + shape.value_width() + t.keys + 2) * t.leading() + bias_segment_size(shape);
 }
 
-// Rows of the keys that a run of queries sees.
-int64_t packed_rows(const AttentionShape& shape) {
+// Floats of the values that a run of queries sees.
+int64_t copied_size(const AttentionShape& shape) {
   if (!packs(shape)) return 0;
-  return (shape.causal ? 1 : 2) * shape.window + ceil_div(tiling_of(shape).run, group_of(shape)) + 1;
+  const int64_t rows = (shape.causal ? 1 : 2) * shape.window + ceil_div(tiling_of(shape).run, group_of(shape)) + 1;
+  return rows * shape.value_width();
 }
 
-// Floats between rows of the copies of keys and of values.
-int64_t packed_stride(const AttentionShape& shape) { return std::max(shape.head_dim, shape.value_width()); }
-
-// Copies `rows` rows of a run's head, from the chunk's row `first` on: keys to `to`, and behind them values.
-KvChunk packed(const KvChunk& chunk, int64_t first, int64_t rows, const QueryBlock& run, float* to) {
+// Makes `run` read its values from `copy`, copied_size floats.
+void copy_values(QueryBlock& run, float* copy) {
   constexpr int64_t kAhead = 16;
-  const int64_t width = run.shape->head_dim, value_width = run.shape->value_width();
-  const int64_t stride = packed_stride(*run.shape), values = rows * stride;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* const k = chunk.k + (first + r) * chunk.stride + run.k_offset;
-    const float* const v = chunk.v + (first + r) * chunk.stride + run.v_offset;
-    if (r + kAhead < rows) {
-      prefetch_row(k + kAhead * chunk.stride, width);
-      prefetch_row(v + kAhead * chunk.stride, value_width);
-    }
-    std::copy_n(k, width, to + r * stride);
-    std::copy_n(v, value_width, to + values + r * stride);
+  const KvChunk& chunk = run.sequence->keys[0];
+  const Sight sight(*run.shape);
+  const int64_t width = run.shape->value_width(), origin = run.sequence->first_position - chunk.first_position;
+  const int64_t begin = std::clamp<int64_t>(origin + run.row(0) - sight.before, 0, chunk.rows),
+                end = std::clamp<int64_t>(origin + run.row(run.count - 1) + sight.after + 1, begin, chunk.rows);
+  for (int64_t r = begin; r < end; ++r) {
+    const float* const v = chunk.v + r * chunk.stride + run.kv_head * width;
+    if (r + kAhead < end) prefetch_row(v + kAhead * chunk.stride, width);
+    std::copy_n(v, width, copy + (r - begin) * width);
   }
-  return {to, to + values, stride, rows, chunk.first_position + first};
+  run.values = copy;
+  run.first_value = begin;
 }
 
-// Blocks of a short window read the same keys again and again: from a copy, since rows that are a power of two apart
-// throw each other out of the cache. Rows of a block's queries are fetched while the block before is at work.
+// Blocks of a short window read the same keys and values again and again. Rows that are a power of two apart throw each
+// other out of the cache, and half of them out of the way is enough: for the keys too, the copy costs more than it
+// brings. Rows of a block's queries are fetched while the block before is at work.
 void forward_run(QueryBlock run, float* workspace) {
   const AttentionShape& shape = *run.shape;
   const AttentionSequence& s = *run.sequence;
-  const Tiling tiling = tiling_of(shape);
-  KvChunk copy;
-  if (packs(shape) && s.keys.size() == 1) {
-    const KvChunk& chunk = s.keys[0];
-    const Sight sight(shape);
-    const int64_t origin = s.first_position - chunk.first_position;
-    const int64_t begin = std::clamp<int64_t>(origin + run.row(0) - sight.before, 0, chunk.rows),
-                  end = std::clamp<int64_t>(origin + run.row(run.count - 1) + sight.after + 1, begin, chunk.rows);
-    copy = packed(chunk, begin, end - begin, run, workspace + block_workspace(shape));
-    run.keys = {&copy, 1};
-    run.k_offset = run.v_offset = 0;
-  }
-  const Blocks blocks(run.count, tiling.columns, 16);
+  if (packs(shape) && s.keys.size() == 1) copy_values(run, workspace + block_workspace(shape));
+  const Blocks blocks(run.count, tiling_of(shape).columns, 16);
   for (int64_t at = 0; at < run.count; at += blocks.size) {
     const QueryBlock block = run.part(at, blocks.size), next = run.part(at + block.count, blocks.size);
     next.prefetch(s.q, s.q_stride, shape.head_dim);
@@ -810,11 +801,15 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
   std::fill_n(dk, chunk.rows * (width + value_width), 0.f);
   std::fill_n(scales, tiling.columns, shape.scale);
 
-  const QueryBlock all{
-      &shape, &sequence, kv_head, 0, sequence.rows * group, sequence.keys, kv_head * width, kv_head * value_width};
+  const QueryBlock all{&shape, &sequence, kv_head, 0, sequence.rows * group};
   const Blocks blocks(all.count, tiling.columns, 16);
   for (int64_t at = 0; at < all.count; at += blocks.size) {
     const QueryBlock queries = all.part(at, blocks.size);
+    const QueryBlock next = all.part(at + queries.count, blocks.size);
+    next.prefetch(sequence.q, sequence.q_stride, width);
+    next.prefetch(sequence.out, sequence.out_stride, value_width);
+    next.prefetch(gradient.d_out, sequence.out_stride, value_width);
+    queries.prefetch(gradient.dq, sequence.q_stride, width);
     const int64_t count = queries.count, padded = queries.padded();
     std::array<const float*, kMostColumns> q_rows, out_rows, do_rows;
     std::array<float*, kMostColumns> dq_rows;
@@ -845,8 +840,9 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
 
     for_key_blocks(queries, tiling.keys, tiling.border_keys, [&](const KeyBlock& b) {
       const int64_t columns = b.end - b.begin;
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.stride, q_t + b.begin, ld, 0, s, ld);
-      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, value_width, 1, b.v, b.stride, do_t + b.begin, ld, 0,
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, width, 1, b.k, b.k_stride, q_t + b.begin, ld, 0, s,
+                ld);
+      gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, columns, value_width, 1, b.v, b.v_stride, do_t + b.begin, ld, 0,
                 dp, ld);
       HWY_DYNAMIC_DISPATCH(gradient_step)
       (s, dp, ld, b.keys, columns, lse + b.begin, delta + b.begin, shape.softcap, bias_of(queries, b, segment), group,
@@ -866,13 +862,18 @@ void backward_unit(const AttentionShape& shape, const AttentionGradient& gradien
                 value_width, 1, dv + b.row * value_width, value_width);
       gemm_tile(Transpose::kNo, Transpose::kNo, b.keys, width, columns, 1, dp, ld, q + b.begin * width, width, 1,
                 dk + b.row * width, width);
-      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.stride, dp, ld, dq_sum.beta(b),
+      gemm_tile(Transpose::kYes, Transpose::kNo, width, columns, b.keys, 1, b.k, b.k_stride, dp, ld, dq_sum.beta(b),
                 dq_t + b.begin, ld);
     });
     dq_sum.finish();
     HWY_DYNAMIC_DISPATCH(transpose_out)(dq_t, ld, scales, count, width, dq_rows.data());
   }
+  constexpr int64_t kAhead = 16;
   for (int64_t r = 0; r < chunk.rows; ++r) {
+    if (r + kAhead < chunk.rows) {
+      prefetch_row(gradient.dk + (r + kAhead) * chunk.stride + kv_head * width, width);
+      prefetch_row(gradient.dv + (r + kAhead) * chunk.stride + kv_head * value_width, value_width);
+    }
     float* const dk_row = gradient.dk + r * chunk.stride + kv_head * width;
     for (int64_t d = 0; d < width; ++d) dk_row[d] = shape.scale * dk[r * width + d];
     std::copy_n(dv + r * value_width, value_width, gradient.dv + r * chunk.stride + kv_head * value_width);
@@ -892,15 +893,33 @@ constexpr bool fits_few(const Tiling& t) {
 }
 static_assert(fits_few(kLongTiling) && fits_few(kShortTiling), "forward_few fits in the workspace of tiles");
 
-int64_t attention_forward_workspace(const AttentionShape& shape) {
-  return block_workspace(shape) + 2 * packed_rows(shape) * packed_stride(shape);
-}
+int64_t attention_forward_workspace(const AttentionShape& shape) { return block_workspace(shape) + copied_size(shape); }
 
 int64_t attention_backward_workspace(const AttentionShape& shape, int64_t most_keys) {
   const Tiling t = tiling_of(shape);
   return (2 * t.leading() + t.columns + most_keys) * shape.head_dim +
          (t.leading() + t.columns + most_keys) * shape.value_width() + (2 * t.keys + 3) * t.leading() + 16 +
          bias_segment_size(shape) + slopes_size(shape);
+}
+
+int64_t attention_computed_scores(const AttentionShape& shape, const AttentionSequence& sequence) {
+  check_shape(shape);
+  const Tiling tiling = tiling_of(shape);
+  const Blocks runs = runs_of(shape, sequence.rows);
+  int64_t scores = 0;
+  for (int64_t first = 0; first < runs.columns; first += runs.size) {
+    const QueryBlock run{&shape, &sequence, 0, first, std::min(runs.size, runs.columns - first)};
+    if (run.count <= kFewColumns) {
+      for_key_blocks(run, kFewKeys, kFewKeys, [&](const KeyBlock& b) { scores += run.count * b.keys; });
+      continue;
+    }
+    const Blocks blocks(run.count, tiling.columns, 16);
+    for (int64_t at = 0; at < run.count; at += blocks.size) {
+      for_key_blocks(run.part(at, blocks.size), tiling.keys, tiling.border_keys,
+                     [&](const KeyBlock& b) { scores += (b.end - b.begin) * b.keys; });
+    }
+  }
+  return scores * shape.kv_heads;
 }
 
 void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch,
@@ -915,14 +934,7 @@ void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<
     const Blocks runs = runs_of(shape, s->rows);
     // Late runs see the most keys: first, so that no worker is left with a long one at the end.
     const int64_t first = (runs.count - 1 - unit / shape.kv_heads) * runs.size, kv_head = unit % shape.kv_heads;
-    const QueryBlock run{&shape,
-                         s,
-                         kv_head,
-                         first,
-                         std::min(runs.size, runs.columns - first),
-                         s->keys,
-                         kv_head * shape.head_dim,
-                         kv_head * shape.value_width()};
+    const QueryBlock run{&shape, s, kv_head, first, std::min(runs.size, runs.columns - first)};
     float* const scratch = workspace + worker * per_worker;
     if (run.count <= kFewColumns) {
       forward_few(run, scratch);

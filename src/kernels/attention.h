@@ -77,6 +77,10 @@ int64_t attention_backward_workspace(const AttentionShape& shape, int64_t most_k
 void attention_forward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSequence> batch,
                        float* workspace);
 
+// Scores of all heads that attention_forward computes for a sequence: those that are seen, and those around them that
+// its tiles hold too.
+int64_t attention_computed_scores(const AttentionShape& shape, const AttentionSequence& sequence);
+
 // The probabilities are made again from q, k and lse. Work is split so that no two workers write the same gradient:
 // results do not depend on the number of threads.
 void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionGradient> batch,

@@ -308,6 +308,8 @@ class Bench(Trained):
         }.items():
             with self.subTest(bench=measure[0]):
                 self.assertGreater(self.bench(*measure)[key], 0)
+        windowed = self.bench("attention", "--tokens", 512, "--window", 64)
+        self.assertGreater(windowed["computed_gflops"], 1.1 * windowed["gflops"])
         self.assertEqual(self.bench("gemm", 8, 8, 8, "--threads", 1)["threads"], 1)
         text = self.run_ok("bench", "gemm", 8, 8, 8, "--repeats", 1, "--seconds", 0).stdout
         self.assertRegex(text, r"gflops [\d.]+")

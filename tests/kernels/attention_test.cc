@@ -850,6 +850,26 @@ TEST(Attention, BatchAndThreadsDoNotChangeABit) {
   }
 }
 
+// By hand: a decoding row and its keys; one block of 48 whose keys come as 24 for all columns and 24 for the last 32;
+// two blocks under a window of 48, which take the 48 and the 95 keys they see at once.
+TEST(Attention, ComputedScoresAreThoseOfTheTiles) {
+  const auto computed = [](int64_t rows, int64_t keys, int64_t window) {
+    const KvChunk chunk{nullptr, nullptr, 0, keys, 0};
+    const AttentionSequence sequence{.rows = rows, .first_position = keys - rows, .keys = {&chunk, 1}};
+    return attention_computed_scores({.heads = 6, .kv_heads = 3, .head_dim = 8, .window = window}, sequence);
+  };
+  EXPECT_EQ(computed(1, 10, 0), 6 * 10);
+  EXPECT_EQ(computed(1, 10, 4), 6 * 4);
+  EXPECT_EQ(computed(0, 10, 0), 0);
+  const auto one_head = [](int64_t rows, int64_t window) {
+    const KvChunk chunk{nullptr, nullptr, 0, rows, 0};
+    return attention_computed_scores({.heads = 1, .kv_heads = 1, .head_dim = 8, .window = window},
+                                     {.rows = rows, .keys = {&chunk, 1}});
+  };
+  EXPECT_EQ(one_head(48, 0), 24 * 48 + 24 * 32);
+  EXPECT_EQ(one_head(96, 48), 48 * 48 + 95 * 48);
+}
+
 TEST(Attention, LseMayBeLeftOut) {
   Sequence s({4, 2, 20, 30, 0}), t({4, 2, 20, 30, 0});
   run_forward({&s});

@@ -20,8 +20,9 @@ void register_embed(Registry& registry) {
     const LoadedModel loaded = load_model_argument(o->model);
     const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
     // As the stack that reads it was trained on.
-    const std::vector<int32_t> tokens =
-        loaded.model->spec().encoder_decoder() ? encode_source(tokenizer, o->text) : tokenizer.encode(o->text, true);
+    const std::vector<int32_t> tokens = loaded.model->spec().encoder_decoder()
+                                            ? encode_source(tokenizer, o->text)
+                                            : tokenizer.encode(o->text, Specials::kAdd);
     if (tokens.empty()) throw InputError("--text", "is empty", "give a text");
     const int64_t count = static_cast<int64_t>(tokens.size()), longest = loaded.model->spec().max_position_embeddings;
     if (count > longest) {

@@ -33,7 +33,7 @@ void register_tokenize(Registry& registry) {
     if (o->text.empty() == o->file.empty()) throw InputError("--text", "or --file must be given, and not both");
     const auto tokenizer = tokenizer_of(o->model);
     const std::string text = o->file.empty() ? o->text : read_file(o->file, uint64_t{1} << 30);
-    const std::vector<int32_t> ids = tokenizer->encode(text, !o->no_special);
+    const std::vector<int32_t> ids = tokenizer->encode(text, o->no_special ? Specials::kNone : Specials::kAdd);
     Json pieces = Json::array();
     for (const int32_t id : ids) pieces.push_back(tokenizer->piece(id));
     if (globals.json) {

@@ -82,7 +82,7 @@ TrainingSample sample_text(const Model& model, ThreadPool& pool, const Tokenizer
   GenerateOptions options;
   options.max_tokens = kTokens;
   options.sampling = {.temperature = 0.8, .top_k = 0, .top_p = 0.95, .min_p = 0, .seed = 1};
-  const int64_t wanted = static_cast<int64_t>(tokenizer.encode(prompt, true).size()) + options.max_tokens + 1;
+  const int64_t wanted = static_cast<int64_t>(tokenizer.encode(prompt, Specials::kAdd).size()) + options.max_tokens + 1;
   Decoder decoder(model, pool, std::min(model.spec().max_position_embeddings, wanted));
   return {.text = prompt + generate(decoder, tokenizer, prompt, options).text, .source = {}, .target = {}};
 }

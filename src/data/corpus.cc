@@ -258,13 +258,13 @@ void Corpus::add(const TextFiles& texts, const Tokenizer& tokenizer) {
   bool first = true;
   for (const TextFile& file : texts.files) {
     if (unit_ == Unit::kStream) {
-      const std::vector<int32_t> ids = tokenizer.encode(file.text, false);
+      const std::vector<int32_t> ids = tokenizer.encode(file.text, Specials::kNone);
       if (ids.empty()) continue;
       if (!first && eos) tokens_.append(std::span(&*eos, 1));  // closes the document before
       add_document(ids);
     } else {
       for_each_line(file.text, [&](std::string_view line) {
-        std::vector<int32_t> ids = tokenizer.encode(line, false);
+        std::vector<int32_t> ids = tokenizer.encode(line, Specials::kNone);
         if (ids.empty()) return;  // would be a document without anything to predict
         ids.push_back(*eos);
         add_document(ids);

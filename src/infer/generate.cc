@@ -25,7 +25,7 @@ Prompt encode_prompt(const ArchSpec& spec, const Tokenizer& tokenizer, std::stri
       throw InputError("tokenizer", "has no token to begin an answer with", "give it a begin or an end token");
     prompt.tokens = {*start};
   } else {
-    prompt.tokens = tokenizer.encode(text, true);
+    prompt.tokens = tokenizer.encode(text, Specials::kAdd);
     if (prompt.tokens.empty() && tokenizer.bos()) prompt.tokens.push_back(*tokenizer.bos());
     if (prompt.tokens.empty())
       throw InputError(where, "is empty, and the model has no token to begin with", "give a prompt");

@@ -44,13 +44,13 @@ class ByteTokenizer : public Tokenizer {
   bool strips_first_space() const override { return false; }
   bool is_special(int32_t id) const override { return id >= kBytes; }
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special) const override {
+  std::vector<int32_t> encode(std::string_view text, Specials read) const override {
     std::vector<int32_t> ids;
     ids.reserve(text.size());
     const auto plain = [&](std::string_view part) {
       for (const char c : part) ids.push_back(static_cast<unsigned char>(c));
     };
-    if (add_special) {
+    if (read != Specials::kNone) {
       static const SpecialText specials = [] {
         std::vector<std::pair<std::string, int32_t>> named;
         for (size_t i = 0; i < kSpecials.size(); ++i)

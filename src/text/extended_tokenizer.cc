@@ -48,17 +48,15 @@ class ExtendedTokenizer : public Tokenizer {
     return id == first_ ? kMask : sentinel_name(id - first_ - 1);
   }
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special) const override {
-    if (!add_special) return base_->encode(text, false);
-    // Only the first part begins the text.
+  std::vector<int32_t> encode(std::string_view text, Specials specials) const override {
+    if (specials == Specials::kNone) return base_->encode(text, specials);
     std::vector<int32_t> ids;
-    if (adds_bos()) ids.push_back(*bos());
-    const size_t prefix = ids.size();
+    if (specials == Specials::kAdd && adds_bos()) ids.push_back(*bos());
     specials_.split(
         text,
         [&](std::string_view part) {
-          const std::vector<int32_t> own = base_->encode(part, true);
-          ids.insert(ids.end(), own.begin() + static_cast<std::ptrdiff_t>(prefix), own.end());
+          const std::vector<int32_t> own = base_->encode(part, Specials::kRead);
+          ids.insert(ids.end(), own.begin(), own.end());
         },
         [&](int32_t id) { ids.push_back(id); });
     return ids;

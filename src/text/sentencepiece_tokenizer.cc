@@ -279,13 +279,13 @@ class SentencepieceTokenizer : public Tokenizer {
     return bytes;
   }
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special) const override {
+  std::vector<int32_t> encode(std::string_view text, Specials specials) const override {
     std::vector<int32_t> ids;
-    if (!add_special) {
+    if (specials == Specials::kNone) {
       encode_plain(text, ids);
       return ids;
     }
-    if (adds_bos_) ids.push_back(*bos_);
+    if (specials == Specials::kAdd && adds_bos_) ids.push_back(*bos_);
     specials_.split(
         text, [&](std::string_view part) { encode_plain(part, ids); }, [&](int32_t id) { ids.push_back(id); });
     return ids;

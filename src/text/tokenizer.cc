@@ -62,7 +62,7 @@ std::optional<int32_t> decoder_start(const Tokenizer& tokenizer) {
 }
 
 std::vector<int32_t> encode_source(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<int32_t> ids = tokenizer.encode(text, false);
+  std::vector<int32_t> ids = tokenizer.encode(text, Specials::kNone);
   if (const std::optional<int32_t> eos = tokenizer.eos()) ids.push_back(*eos);
   return ids;
 }

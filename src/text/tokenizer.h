@@ -13,6 +13,13 @@
 
 namespace transept {
 
+// What encoding does about special tokens.
+enum class Specials {
+  kNone,  // the text is only text
+  kRead,  // special tokens written inside the text become their ids
+  kAdd,   // that, and the tokenizer adds its own around the text
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -26,12 +33,11 @@ class Tokenizer {
   virtual std::optional<int32_t> mask() const { return std::nullopt; }
   virtual std::optional<int32_t> first_sentinel() const { return std::nullopt; }
   virtual int64_t sentinels() const { return 0; }
-  // Whether encode(text, true) begins with bos: what the model's own configuration says; vocabularies made here say no.
+  // Whether encode(text, Specials::kAdd) begins with bos: what the model's own configuration says; vocabularies made
+  // here say no.
   virtual bool adds_bos() const = 0;
 
-  // With `add_special`, the tokenizer adds its own specials (adds_bos) and special tokens written inside the text
-  // become their ids; without it, neither: the text is only text.
-  virtual std::vector<int32_t> encode(std::string_view text, bool add_special) const = 0;
+  virtual std::vector<int32_t> encode(std::string_view text, Specials specials) const = 0;
 
   // Raw bytes; may be ill-formed UTF-8 when ids cut a character (see repair_utf8). Specials give nothing. InputError
   // for an id outside the vocabulary.

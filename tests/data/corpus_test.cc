@@ -119,8 +119,8 @@ TEST(Corpus, StreamIsSplitWhereNanoGptSplits) {
   const Corpus corpus(as_texts({text}), nullptr, *t, {Unit::kStream, 50, 0.1});
   EXPECT_EQ(corpus.train().tokens(), 902);  // int(1003 * 0.9)
   EXPECT_EQ(corpus.val().tokens(), 101);
-  EXPECT_EQ(all(corpus.train()), t->encode(text.substr(0, 902), false));
-  EXPECT_EQ(all(corpus.val()), t->encode(text.substr(902), false));
+  EXPECT_EQ(all(corpus.train()), t->encode(text.substr(0, 902), Specials::kNone));
+  EXPECT_EQ(all(corpus.val()), t->encode(text.substr(902), Specials::kNone));
   EXPECT_EQ(corpus.val().token(3), text[905]);
   EXPECT_EQ(corpus.train().documents(), 1);
   EXPECT_EQ(corpus.val().document_begin(0), 0);  // the rest of the text

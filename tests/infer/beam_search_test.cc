@@ -27,7 +27,7 @@ class Letters final : public Tokenizer {
   std::optional<int32_t> eos() const override { return static_cast<int32_t>(size_ - 1); }
   std::optional<int32_t> pad() const override { return std::nullopt; }
   bool adds_bos() const override { return false; }
-  std::vector<int32_t> encode(std::string_view text, bool) const override {
+  std::vector<int32_t> encode(std::string_view text, Specials) const override {
     std::vector<int32_t> ids;
     for (const char c : text) ids.push_back(c - 'a');
     return ids;

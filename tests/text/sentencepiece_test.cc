@@ -56,25 +56,25 @@ TEST(TrainBpe, SizeSpecialsAndPieces) {
   EXPECT_EQ(t.piece(1), "<s>");
   EXPECT_EQ(t.piece(4), "<0x00>");
   EXPECT_TRUE(t.is_special(1) && t.is_special(2) && t.is_special(3) && !t.is_special(4));
-  EXPECT_EQ(t.encode(" crown", false).size(), 1u);  // a word of the text became one piece
-  EXPECT_EQ(t.encode("1984", false).size(), 4u);    // digits stay apart
+  EXPECT_EQ(t.encode(" crown", Specials::kNone).size(), 1u);  // a word of the text became one piece
+  EXPECT_EQ(t.encode("1984", Specials::kNone).size(), 4u);    // digits stay apart
 }
 
 TEST(TrainBpe, EveryStringOfBytesComesBack) {
   const Tokenizer& t = trained();
   const CounterRng rng(1, Stream::kTest);
   uint64_t draw = 0;
-  for (const std::string& text : awkward_texts()) EXPECT_EQ(t.decode(t.encode(text, false)), text);
+  for (const std::string& text : awkward_texts()) EXPECT_EQ(t.decode(t.encode(text, Specials::kNone)), text);
   for (int i = 0; i < 2000; ++i) {
     const std::string text = i % 2 == 0 ? random_utf8(rng, draw, 1 + rng.below(draw, 40)) : random_bytes(rng, draw, 30);
-    ASSERT_EQ(t.decode(t.encode(text, false)), text) << i;
+    ASSERT_EQ(t.decode(t.encode(text, Specials::kNone)), text) << i;
   }
   std::string all;
   for (uint32_t point = 0; point < 0x110000; ++point) {
     if (point < 0xD800 || point >= 0xE000) all += utf8_of(point);
   }
-  EXPECT_TRUE(t.decode(t.encode(all, false)) == all);
-  EXPECT_EQ(t.encode("\xE2\x96\x81", false), (Ids{4 + 0xE2, 4 + 0x96, 4 + 0x81}));  // not a space
+  EXPECT_TRUE(t.decode(t.encode(all, Specials::kNone)) == all);
+  EXPECT_EQ(t.encode("\xE2\x96\x81", Specials::kNone), (Ids{4 + 0xE2, 4 + 0x96, 4 + 0x81}));  // not a space
 }
 
 TEST(TrainBpe, IdsOfALongTextAreThoseOfItsWords) {
@@ -85,22 +85,22 @@ TEST(TrainBpe, IdsOfALongTextAreThoseOfItsWords) {
     // A word begins at a space after another character, and takes that space and its neighbours along.
     size_t end = begin + 1;
     while (end < text.size() && !(text[end] == ' ' && text[end - 1] != ' ')) ++end;
-    const Ids ids = t.encode(std::string_view(text).substr(begin, end - begin), false);
+    const Ids ids = t.encode(std::string_view(text).substr(begin, end - begin), Specials::kNone);
     by_word.insert(by_word.end(), ids.begin(), ids.end());
     begin = end;
   }
-  EXPECT_TRUE(t.encode(text, false) == by_word);
+  EXPECT_TRUE(t.encode(text, Specials::kNone) == by_word);
   // A run of spaces where the text is cut stays in one word.
-  const Ids spaces = t.encode("   king", false);
-  ASSERT_LT(spaces.size(), t.encode(" ", false).size() * 3 + t.encode("king", false).size());
+  const Ids spaces = t.encode("   king", Specials::kNone);
+  ASSERT_LT(spaces.size(), t.encode(" ", Specials::kNone).size() * 3 + t.encode("king", Specials::kNone).size());
   for (size_t at = 8188; at < 8196; ++at) {
     const std::string before(at, 'x');
-    Ids apart = t.encode(before, false);
+    Ids apart = t.encode(before, Specials::kNone);
     apart.insert(apart.end(), spaces.begin(), spaces.end());
-    EXPECT_EQ(t.encode(before + "   king", false), apart) << at;
+    EXPECT_EQ(t.encode(before + "   king", Specials::kNone), apart) << at;
   }
   const std::string endless(3'000'000, 'x');
-  EXPECT_TRUE(t.decode(t.encode(endless, false)) == endless);
+  EXPECT_TRUE(t.decode(t.encode(endless, Specials::kNone)) == endless);
 }
 
 TEST(TrainBpe, Deterministic) {
@@ -115,7 +115,7 @@ TEST(TrainBpe, TheSampleSpreadsOverTheText) {
   for (int i = 0; i < 90'000; ++i) text += "common words here\n";
   for (int i = 0; i < 10'000; ++i) text += "zyzzyva\n";
   const auto t = train(295, text, text.size() / 5);
-  EXPECT_LE(t->encode("zyzzyva", false).size(), 2u);
+  EXPECT_LE(t->encode("zyzzyva", Specials::kNone).size(), 2u);
 }
 
 TEST(TrainBpe, ImpossibleSizesSayWhatToDo) {
@@ -136,7 +136,7 @@ TEST(Sentencepiece, SavedAndLoadedAgain) {
   EXPECT_EQ(t->vocab_size(), 350);
   EXPECT_FALSE(t->adds_bos());
   const std::string text = training_text().substr(0, 5000);
-  EXPECT_TRUE(t->encode(text, true) == trained().encode(text, true));
+  EXPECT_TRUE(t->encode(text, Specials::kAdd) == trained().encode(text, Specials::kAdd));
   t->save(folder.path());
   EXPECT_TRUE(folder.get("tokenizer.model") == model_bytes(trained()));
   EXPECT_EQ(read_json(folder / "tokenizer_config.json")["tokenizer_class"], "LlamaTokenizer");
@@ -151,17 +151,17 @@ TEST(ExtendedTokenizer, OfASentencepieceVocabulary) {
   EXPECT_EQ(t->vocab_size(), 353);
   EXPECT_EQ(t->mask(), 350);
   EXPECT_EQ(t->first_sentinel(), 351);
-  Ids wanted = trained().encode("the king", false);
+  Ids wanted = trained().encode("the king", Specials::kNone);
   const size_t words = wanted.size();
   wanted.push_back(352);
-  for (const int32_t id : trained().encode(" sees", false)) wanted.push_back(id);
-  EXPECT_EQ(t->encode("the king<extra_id_1> sees", true), wanted);
+  for (const int32_t id : trained().encode(" sees", Specials::kNone)) wanted.push_back(id);
+  EXPECT_EQ(t->encode("the king<extra_id_1> sees", Specials::kAdd), wanted);
   // Where texts begin with bos, only the whole one does.
   folder.put("tokenizer.model", model_bytes(trained()));
   Json config = read_json(folder / "tokenizer_config.json");
   config["add_bos_token"] = true;
   folder.put("tokenizer_config.json", config.dump());
-  const Ids with_bos = load_tokenizer(folder.path())->encode("the king<extra_id_1> sees", true);
+  const Ids with_bos = load_tokenizer(folder.path())->encode("the king<extra_id_1> sees", Specials::kAdd);
   EXPECT_EQ(with_bos.size(), wanted.size() + 1);
   EXPECT_EQ(with_bos[0], 1);
   EXPECT_EQ(with_bos[words + 1], 352);
@@ -170,10 +170,10 @@ TEST(ExtendedTokenizer, OfASentencepieceVocabulary) {
 TEST(Sentencepiece, BosIsAsTheConfigurationSays) {
   const TempFolder folder;
   folder.put("tokenizer.model", model_bytes(trained()));
-  const Ids plain = trained().encode("the king", false);
+  const Ids plain = trained().encode("the king", Specials::kNone);
   const auto with = [&](const char* config) {
     if (config != nullptr) folder.put("tokenizer_config.json", config);
-    return load_tokenizer(folder.path())->encode("the king", true);
+    return load_tokenizer(folder.path())->encode("the king", Specials::kAdd);
   };
   Ids with_bos{1};
   with_bos.insert(with_bos.end(), plain.begin(), plain.end());
@@ -181,7 +181,7 @@ TEST(Sentencepiece, BosIsAsTheConfigurationSays) {
   EXPECT_EQ(with("{}"), with_bos);
   EXPECT_EQ(with(R"({"add_bos_token": true})"), with_bos);
   EXPECT_EQ(with(R"({"add_bos_token": false})"), plain);
-  EXPECT_EQ(load_tokenizer(folder.path())->encode("the king", false), plain);
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("the king", Specials::kNone), plain);
   EXPECT_THAT(input_error([&] { with(R"({"add_bos_token": 1})"); }), HasSubstr("tokenizer_config.json"));
   EXPECT_THAT(input_error([&] { with("[]"); }), HasSubstr("tokenizer_config.json"));
   EXPECT_THAT(input_error([&] { with("{"); }), HasSubstr("tokenizer_config.json"));
@@ -189,13 +189,13 @@ TEST(Sentencepiece, BosIsAsTheConfigurationSays) {
 
 TEST(Sentencepiece, SpecialsInsideATextOnlyWhenAskedFor) {
   const Tokenizer& t = trained();
-  const Ids with = t.encode("king</s><s>road", true);
-  const Ids king = t.encode("king", false), road = t.encode("road", false);
+  const Ids with = t.encode("king</s><s>road", Specials::kAdd);
+  const Ids king = t.encode("king", Specials::kNone), road = t.encode("road", Specials::kNone);
   Ids expected = king;
   expected.insert(expected.end(), {2, 1});
   expected.insert(expected.end(), road.begin(), road.end());
   EXPECT_EQ(with, expected);
-  for (const int32_t id : t.encode("king</s><s>road", false)) EXPECT_FALSE(t.is_special(id));
+  for (const int32_t id : t.encode("king</s><s>road", Specials::kNone)) EXPECT_FALSE(t.is_special(id));
   EXPECT_EQ(t.decode(with), "kingroad");
 }
 
@@ -260,14 +260,14 @@ TEST(Sentencepiece, ADummyPrefixIsAddedAndTakenAway) {
   const TempFolder folder;
   const auto t = load_tokenizer(folder.put("tokenizer.model", small_model()));
   EXPECT_TRUE(t->adds_bos());
-  EXPECT_EQ(t->encode("ab ab", true), (Ids{1, 4, 4}));
-  EXPECT_EQ(t->encode("ab", false), (Ids{4}));
-  EXPECT_EQ(t->encode(" ab", false), (Ids{5, 4}));
+  EXPECT_EQ(t->encode("ab ab", Specials::kAdd), (Ids{1, 4, 4}));
+  EXPECT_EQ(t->encode("ab", Specials::kNone), (Ids{4}));
+  EXPECT_EQ(t->encode(" ab", Specials::kNone), (Ids{5, 4}));
   EXPECT_EQ(t->decode(Ids{1, 4, 4}), "ab ab");
   EXPECT_EQ(t->decode(Ids{5, 4}), " ab");
   EXPECT_EQ(StreamDecoder(*t).push(4), "ab");
   EXPECT_EQ(StreamDecoder(*t, false).push(4), " ab");  // in mid-text the space is the text's own
-  EXPECT_EQ(t->encode("z", false), (Ids{5, 0}));
+  EXPECT_EQ(t->encode("z", Specials::kNone), (Ids{5, 0}));
   EXPECT_EQ(t->decode(Ids{5, 0}), " \xE2\x81\x87 ");
   // A text longer than what is encoded at once.
   std::string text = "ab";
@@ -277,7 +277,7 @@ TEST(Sentencepiece, ADummyPrefixIsAddedAndTakenAway) {
     if (i % 7 == 0) expected.push_back(5);
     expected.push_back(4);
   }
-  EXPECT_TRUE(t->encode(text, false) == expected);
+  EXPECT_TRUE(t->encode(text, Specials::kNone) == expected);
   EXPECT_TRUE(t->decode(expected) == text);
 }
 
@@ -310,7 +310,7 @@ TEST(Sentencepiece, TruncationsAndMutationsLoadOrAreRefused) {
   const std::string text = "ab  ba\xE2\x96\x81 z\xFF ab";
   const auto use = [&](const std::string& bytes) {
     const auto t = load_tokenizer(folder.put("tokenizer.model", bytes));
-    t->decode(t->encode(text, true));
+    t->decode(t->encode(text, Specials::kAdd));
   };
   for (size_t n = 0; n < good.size(); ++n) ASSERT_TRUE(loads_or_refuses([&] { use(good.substr(0, n)); }));
   const CounterRng rng(4, Stream::kTest);

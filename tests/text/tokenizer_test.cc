@@ -19,7 +19,7 @@ TEST(ByteTokenizer, IdsAreTheBytes) {
   const auto t = byte_tokenizer();
   EXPECT_EQ(t->kind(), "byte");
   EXPECT_EQ(t->vocab_size(), 259);
-  EXPECT_EQ(t->encode(std::string("a\0\xFF", 3), false), (Ids{'a', 0, 255}));
+  EXPECT_EQ(t->encode(std::string("a\0\xFF", 3), Specials::kNone), (Ids{'a', 0, 255}));
   EXPECT_EQ(*t->bos(), 256);
   EXPECT_EQ(*t->eos(), 257);
   EXPECT_EQ(*t->pad(), 258);
@@ -32,9 +32,10 @@ TEST(ByteTokenizer, IdsAreTheBytes) {
 
 TEST(ByteTokenizer, SpecialsInsideATextOnlyWhenAskedFor) {
   const auto t = byte_tokenizer();
-  EXPECT_EQ(t->encode("a<|eos|><|bos|>b<|eos|", true), (Ids{'a', 257, 256, 'b', '<', '|', 'e', 'o', 's', '|'}));
-  EXPECT_EQ(t->encode("<|pad|>", true), (Ids{258}));
-  EXPECT_EQ(t->encode("<|eos|>", false), (Ids{'<', '|', 'e', 'o', 's', '|', '>'}));
+  EXPECT_EQ(t->encode("a<|eos|><|bos|>b<|eos|", Specials::kAdd),
+            (Ids{'a', 257, 256, 'b', '<', '|', 'e', 'o', 's', '|'}));
+  EXPECT_EQ(t->encode("<|pad|>", Specials::kAdd), (Ids{258}));
+  EXPECT_EQ(t->encode("<|eos|>", Specials::kNone), (Ids{'<', '|', 'e', 'o', 's', '|', '>'}));
   EXPECT_EQ(t->decode(Ids{'a', 257, 'b', 256, 258}), "ab");
 }
 
@@ -42,10 +43,10 @@ TEST(ByteTokenizer, EveryStringOfBytesComesBack) {
   const auto t = byte_tokenizer();
   const CounterRng rng(1, Stream::kTest);
   uint64_t draw = 0;
-  for (const std::string& text : awkward_texts()) EXPECT_EQ(t->decode(t->encode(text, false)), text);
+  for (const std::string& text : awkward_texts()) EXPECT_EQ(t->decode(t->encode(text, Specials::kNone)), text);
   for (int i = 0; i < 500; ++i) {
     const std::string text = random_bytes(rng, draw, 50);
-    ASSERT_EQ(t->decode(t->encode(text, false)), text);
+    ASSERT_EQ(t->decode(t->encode(text, Specials::kNone)), text);
   }
 }
 
@@ -81,7 +82,7 @@ TEST(StreamDecoder, JoinedOutputsAreTheRepairedWhole) {
     const std::string text = i % 2 == 0 ? random_utf8(rng, draw, 20) : random_bytes(rng, draw, 40);
     StreamDecoder stream(*t);
     std::string joined;
-    for (const int32_t id : t->encode(text, false)) {
+    for (const int32_t id : t->encode(text, Specials::kNone)) {
       const std::string out = stream.push(id);
       ASSERT_TRUE(is_utf8(out));
       joined += out;
@@ -178,8 +179,8 @@ TEST(ExtendedTokenizer, NewIdsStandBehindTheOldOnes) {
   EXPECT_EQ(t->piece(262), "<extra_id_2>");
   EXPECT_TRUE(t->is_special(259) && t->is_special(262));
   EXPECT_EQ(t->decode(Ids{'a', 259, 261, 'b'}), "ab");
-  EXPECT_EQ(t->encode("a<mask>b<extra_id_1><|eos|>", true), (Ids{'a', 259, 'b', 261, 257}));
-  EXPECT_EQ(t->encode("<mask>", false), (Ids{'<', 'm', 'a', 's', 'k', '>'}));
+  EXPECT_EQ(t->encode("a<mask>b<extra_id_1><|eos|>", Specials::kAdd), (Ids{'a', 259, 'b', 261, 257}));
+  EXPECT_EQ(t->encode("<mask>", Specials::kNone), (Ids{'<', 'm', 'a', 's', 'k', '>'}));
   for (const int32_t id : {-1, 263}) {
     EXPECT_THAT(input_error([&] { t->piece(id); }), HasSubstr("outside the vocabulary of 263"));
     EXPECT_THAT(input_error([&] { t->decode(Ids{id}); }), HasSubstr("outside the vocabulary of 263"));

@@ -28,7 +28,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 PINNED = {"torch": "2.13.0", "transformers": "5.24.0", "safetensors": "0.8.0", "numpy": "2.4.6"}
 DEFAULT_OUT = Path(__file__).resolve().parent.parent / "tests" / "goldens"
-PARTS = ("logits", "train", "bugs")
+PARTS = ("logits", "train", "bugs", "folders")
 LIMIT_BYTES = 3_000_000
 
 
@@ -58,7 +58,7 @@ def generate(out):
     found = versions()
     import torch
 
-    from goldens import bugs, common, logits, published, training
+    from goldens import bugs, common, folders, logits, published, training
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -71,6 +71,7 @@ def generate(out):
         "train": training.generate(out / "train"),
         "bugs": bugs.generate(out / "bugs"),
         "published": published.generate(out / "bugs" / "published.json"),
+        "folders": folders.generate(out / "folders" / "cases.json"),
     }
     common.write_json(out / "manifest.json", manifest)
     size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())

@@ -32,13 +32,15 @@ ArchSpec resolve_spec(const std::string& argument) {
   return preset(argument);  // names the closest presets
 }
 
+fs::path resolve_folder(const std::string& argument) {
+  if (const auto folder = folder_of(argument)) return *folder;
+  resolve_spec(argument);  // says what is wrong with it, if anything
+  throw InputError(argument, "has no weights", "give a model folder, such as the checkpoint of a training run");
+}
+
 LoadedModel load_model_argument(const std::string& argument) {
-  const auto folder = folder_of(argument);
-  if (!folder) {
-    resolve_spec(argument);  // says what is wrong with it, if anything
-    throw InputError(argument, "has no weights", "give a model folder, such as the checkpoint of a training run");
-  }
-  return {load_model(*folder), has_tokenizer(*folder) ? load_tokenizer(*folder) : nullptr};
+  const fs::path folder = resolve_folder(argument);
+  return {load_model(folder), has_tokenizer(folder) ? load_tokenizer(folder) : nullptr};
 }
 
 const Tokenizer& require_tokenizer(const LoadedModel& loaded, const std::string& argument) {

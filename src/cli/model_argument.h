@@ -13,6 +13,9 @@ namespace transept {
 // The spec alone; needs no weights.
 ArchSpec resolve_spec(const std::string& argument);
 
+// The model folder that the argument means; InputError when it has no weights.
+std::filesystem::path resolve_folder(const std::string& argument);
+
 struct LoadedModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;  // null when the folder has none

@@ -26,7 +26,9 @@ Json numbers_of(const LearnedPosition&, const PositionAsked& asked) {
 }
 
 Json numbers_of(const SinusoidalPosition& kind, const PositionAsked& asked) {
-  return {{"theta", kind.theta}, {"inverse_frequencies", kind.inv_freq(asked.spec.hidden_size)}};
+  return {{"theta", kind.theta},
+          {"pairing", EnumNames<RopePairing>::kNames[static_cast<size_t>(kind.pairing)]},
+          {"inverse_frequencies", kind.inv_freq(asked.spec.hidden_size)}};
 }
 
 Json numbers_of(const RopePosition& kind, const PositionAsked& asked) {

@@ -2,26 +2,23 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "ckpt/safetensors.h"
 #include "convert/family.h"
+#include "convert/folder_names.h"
 
 namespace transept {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kOwnType = "transept";
-
-std::vector<Piece> own_pieces(const ArchSpec&, const ParamDecl& decl) { return {{decl.name, 0, decl.shape[0]}}; }
-bool nothing_ignorable(const std::string&) { return false; }
-const Family kOwnFamily{kOwnType, nullptr, nullptr, own_pieces, nothing_ignorable, ""};
-
 struct Config {
-  const Family* family;
+  const Family* family;  // null: our own form
   Json document;
 };
 
@@ -32,35 +29,24 @@ Config read_config(const fs::path& folder) {
     throw InputError(file.string(), "has no \"model_type\"", "give a model folder");
   }
   const std::string type = document.at("model_type").get<std::string>();
-  if (type == kOwnType) return {&kOwnFamily, std::move(document)};
-  std::string known = kOwnType;
-  for (const Family* f : families()) {
-    if (type == f->model_type) return {f, std::move(document)};
-    known += ", " + std::string(f->model_type);
-  }
+  if (type == kOwnType) return {nullptr, std::move(document)};
+  if (const Family* family = find_family(type)) return {family, std::move(document)};
+  std::string known(kOwnType);
+  for (const Family* f : families()) known += ", " + std::string(f->model_type);
   throw InputError(file.string() + ": model_type", "\"" + type + "\" is not supported", "supported are " + known);
 }
 
 ArchSpec spec_of(const Config& config, const fs::path& folder) {
   const std::string where = (folder / "config.json").string();
-  if (config.family == &kOwnFamily) {
+  if (!config.family) {
     if (!config.document.contains("spec")) throw InputError(where + ": spec", "is missing");
     return spec_from_json(config.document.at("spec"), where + ": spec");
   }
   Problems problems;
-  const ArchSpec spec = config.family->spec_from_config(config.document, where, problems);
+  const ArchSpec spec = read_family_config(*config.family, config.document, where, problems);
   throw_if_any(std::move(problems));
   // Through the reader of specs, so that an imported model meets every rule that a written one does.
   return spec_from_json(spec_to_json(spec), where);
-}
-
-// Columns of the parameter: 1 for a vector.
-int64_t columns_of(const ParamDecl& decl) { return decl.shape.size() > 1 ? decl.shape[1] : 1; }
-
-std::vector<int64_t> stored_shape(const ParamDecl& decl, const Piece& piece) {
-  if (decl.shape.size() == 1) return {piece.rows};
-  return piece.transposed ? std::vector<int64_t>{decl.shape[1], piece.rows}
-                          : std::vector<int64_t>{piece.rows, decl.shape[1]};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -69,22 +55,30 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return s + "]";
 }
 
-void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+// Names of the norms' parameters in the first checkpoints of BERT.
+std::string newer_name(std::string name) {
+  for (const auto& [old, now] : {std::pair{".gamma", ".weight"}, std::pair{".beta", ".bias"}}) {
+    if (name.ends_with(old)) name.replace(name.size() - std::strlen(old), std::string::npos, now);
   }
+  return name;
 }
 
-// The stored tensor under its name, or under its name without the family's prefix.
-const StoredTensor* find_stored(const SafetensorsCheckpoint& checkpoint, const Family& family,
-                                const std::string& name) {
-  if (const StoredTensor* t = checkpoint.find(name)) return t;
-  if (!family.base_prefix.empty() && name.starts_with(family.base_prefix))
-    return checkpoint.find(name.substr(family.base_prefix.size()));
-  return nullptr;
-}
+// Reads tensors whole, and keeps the last one: pieces of one tensor come one after another.
+class TensorReader {
+ public:
+  std::span<const float> read(const StoredTensor& tensor) {
+    if (&tensor != last_) {
+      values_.resize(static_cast<size_t>(tensor.elements()));
+      read_f32(tensor, values_, tensor.name);
+      last_ = &tensor;
+    }
+    return values_;
+  }
 
-constexpr const char* kTiedHead = "lm_head.weight";
+ private:
+  const StoredTensor* last_ = nullptr;
+  std::vector<float> values_;
+};
 
 }  // namespace
 
@@ -95,53 +89,72 @@ bool is_model_folder(const fs::path& path) {
 
 ArchSpec read_model_spec(const fs::path& folder) { return spec_of(read_config(folder), folder); }
 
+std::string read_model_type(const fs::path& folder) {
+  return read_config(folder).document.at("model_type").get<std::string>();
+}
+
 void load_weights(Model& model, const fs::path& folder) {
   const Config config = read_config(folder);
-  const Family& family = *config.family;
+  const Family* const family = config.family;
+  const ArchSpec& spec = model.spec();
   const SafetensorsCheckpoint checkpoint(folder);
+  const FolderNames names(family, spec);
+  // By the names that they have today.
+  std::map<std::string, const StoredTensor*> by_name;
+  for (const StoredTensor* stored : checkpoint.tensors()) by_name.emplace(newer_name(stored->name), stored);
+  const auto find = [&](const std::string& name) -> const StoredTensor* {
+    auto at = by_name.find(name);
+    const std::string prefix(family ? family->base_prefix : "");
+    if (at == by_name.end() && !prefix.empty())
+      at = by_name.find(name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name);
+    return at == by_name.end() ? nullptr : at->second;
+  };
   Problems problems;
-  std::set<std::string> used;
-  std::vector<float> scratch;
+  std::set<const StoredTensor*> used;
+  TensorReader reader;
   for (const Parameters::Entry& entry : model.parameters().entries()) {
     const int64_t columns = columns_of(entry.decl);
-    for (const Piece& piece : family.pieces(model.spec(), entry.decl)) {
-      const StoredTensor* stored = find_stored(checkpoint, family, piece.stored_name);
+    std::set<std::string> named;  // in problems of this parameter
+    for (const Piece& piece : names.pieces(entry.decl)) {
+      const StoredTensor* stored = find(piece.stored_name);
       if (!stored) {
+        if (!named.insert(piece.stored_name).second) continue;
         problems.push_back(
             {folder.string() + ": " + piece.stored_name, "is missing",
              entry.decl.part == Part::kHead ? "the head is not tied to the embedding, so it must be stored" : ""});
         continue;
       }
-      used.insert(stored->name);
-      if (const auto shape = stored_shape(entry.decl, piece); stored->shape != shape) {
+      used.insert(stored);
+      if (stored->shape != piece.stored_shape) {
+        if (!named.insert(piece.stored_name).second) continue;
         problems.push_back({folder.string() + ": " + stored->name, "has shape " + shape_text(stored->shape),
-                            "config.json asks for " + shape_text(shape)});
+                            "config.json asks for " + shape_text(piece.stored_shape)});
         continue;
       }
+      const std::span<const float> values = reader.read(*stored);
       float* to = model.parameters().values(entry).data() + piece.first_row * columns;
-      const size_t size = static_cast<size_t>(piece.rows * columns);
       if (piece.transposed) {
-        scratch.resize(size);
-        read_f32(*stored, scratch, stored->name);
-        transpose(scratch.data(), columns, piece.rows, to);
+        copy_columns(values.data(), piece.stored_shape[1], piece.stored_first, piece.rows, columns, to);
       } else {
-        read_f32(*stored, {to, size}, stored->name);
+        std::copy_n(values.data() + piece.stored_first * columns, piece.rows * columns, to);
       }
     }
   }
-  for (const StoredTensor* stored : checkpoint.tensors()) {
-    if (used.contains(stored->name) || family.ignorable(stored->name)) continue;
-    if (stored->name == kTiedHead && model.spec().tie_word_embeddings) {
+  for (const auto& [name, stored] : by_name) {
+    if (used.contains(stored) || (family && family->ignorable && family->ignorable(spec, name))) continue;
+    if (spec.tie_word_embeddings && names.is_head(name)) {
       const Parameters::Entry* embedding = model.parameters().find("embedding.weight");
       const auto values = model.parameters().values(*embedding);
-      if (stored->elements() == static_cast<int64_t>(values.size())) {
-        scratch.resize(values.size());
-        read_f32(*stored, scratch, stored->name);
-        if (std::memcmp(scratch.data(), values.data(), values.size_bytes()) == 0) continue;
-      }
+      if (stored->elements() == static_cast<int64_t>(values.size()) &&
+          std::memcmp(reader.read(*stored).data(), values.data(), values.size_bytes()) == 0)
+        continue;
       problems.push_back({folder.string() + ": " + stored->name, "differs from the embedding that it is tied to",
                           "set tie_word_embeddings to false"});
       continue;
+    }
+    if (family && !family->zeros.empty() && name == family->zeros) {
+      const std::span<const float> values = reader.read(*stored);
+      if (std::all_of(values.begin(), values.end(), [](float x) { return x == 0; })) continue;
     }
     problems.push_back({folder.string() + ": " + stored->name, "belongs to nothing that config.json describes", ""});
   }
@@ -152,71 +165,6 @@ std::unique_ptr<Model> load_model(const fs::path& folder, bool trainable) {
   auto model = std::make_unique<Model>(read_model_spec(folder), trainable);
   load_weights(*model, folder);
   return model;
-}
-
-namespace {
-
-// What a model computes: the spec without what acts in training only or is for a reader.
-Json meaning(const ArchSpec& spec) {
-  Json document = spec_to_json(spec);
-  for (const char* key : {"name", "description", "dropout"}) document.erase(key);
-  return document;
-}
-
-// The family's config, when reading it gives the same model back: what a family has no key for is never dropped in
-// silence, however many options specs have.
-std::optional<Json> expressed(const Family& family, const ArchSpec& spec, std::string& reason) {
-  std::optional<Json> config = family.config_from_spec(spec, reason);
-  if (!config) return std::nullopt;
-  Problems problems;
-  const ArchSpec again = family.spec_from_config(*config, "", problems);
-  const Json wanted = meaning(spec), got = problems.empty() ? meaning(spec_from_json(spec_to_json(again), "")) : Json();
-  for (const auto& [key, value] : wanted.items()) {
-    if (got.is_object() && got.contains(key) && got[key] == value) continue;
-    reason = "has no way to say " + key + " as it is here";
-    return std::nullopt;
-  }
-  return config;
-}
-
-}  // namespace
-
-Json model_config(const ArchSpec& spec, std::string* reason) {
-  std::string why;
-  for (const Family* f : families()) {
-    std::string no;
-    if (auto config = expressed(*f, spec, no)) return *config;
-    why += (why.empty() ? "" : "; ") + std::string(f->model_type) + ": " + no;
-  }
-  if (reason) *reason = why;
-  return Json{{"model_type", kOwnType}, {"spec", spec_to_json(spec)}};
-}
-
-void save_model(const Model& model, const fs::path& folder) {
-  const Json config = model_config(model.spec());
-  const std::string type = config.at("model_type").get<std::string>();
-  const Family* family = &kOwnFamily;
-  for (const Family* f : families()) {
-    if (type == f->model_type) family = f;
-  }
-  std::vector<TensorToStore> tensors;
-  std::vector<std::vector<float>> transposed;
-  for (const Parameters::Entry& entry : model.parameters().entries()) {
-    const int64_t columns = columns_of(entry.decl);
-    for (Piece& piece : family->pieces(model.spec(), entry.decl)) {
-      const float* from = model.parameters().param(entry.decl.name).value + piece.first_row * columns;
-      if (piece.transposed) {
-        transposed.emplace_back(static_cast<size_t>(piece.rows * columns));
-        transpose(from, piece.rows, columns, transposed.back().data());
-        from = transposed.back().data();
-      }
-      tensors.push_back({std::move(piece.stored_name), DType::kF32, stored_shape(entry.decl, piece), from});
-    }
-  }
-  write_safetensors(folder / "model.safetensors", std::move(tensors));
-  FileWriter out(folder / "config.json");
-  out.write(config.dump(2) + "\n");
-  out.close();
 }
 
 }  // namespace transept

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/model.h"
 #include "spec/arch_spec.h"
+#include "tensor/dtype.h"
 
 namespace transept {
 
@@ -19,17 +21,30 @@ bool is_model_folder(const std::filesystem::path& path);
 // numbers.
 ArchSpec read_model_spec(const std::filesystem::path& folder);
 
+// The model_type of its config.json.
+std::string read_model_type(const std::filesystem::path& folder);
+
 // Fills the model's parameters. InputError names every tensor that is missing, extra or of another shape. A tied head
 // that is stored as well must equal the embedding; an untied head that is absent is refused.
 void load_weights(Model& model, const std::filesystem::path& folder);
 
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, bool trainable = false);
 
-// Writes config.json and model.safetensors (float32) into an existing folder; each file is synced.
-void save_model(const Model& model, const std::filesystem::path& folder);
+struct SaveOptions {
+  std::string family = {};      // the model_type that is tried first; "": none
+  DType dtype = DType::kF32;    // of all tensors: f32, f16 or bf16
+  int64_t max_shard_bytes = 0;  // 0: one file
+};
 
-// The config.json that save_model writes; `reason` says why not when no family can express the spec and our own form is
-// used.
-Json model_config(const ArchSpec& spec, std::string* reason = nullptr);
+// Writes config.json and model.safetensors, or shards with their index, into an existing folder; each file is synced.
+void save_model(const Model& model, const std::filesystem::path& folder, const SaveOptions& options = {});
+
+// The config.json that save_model writes. `reasons` says of each family that was tried why it can't express the spec,
+// "llama: position is not rope"; the one that is asked for comes first.
+Json model_config(const ArchSpec& spec, const std::string& family = {}, std::vector<std::string>* reasons = nullptr);
+
+// The files beside weights and config that say how a model is used: tokenizer, chat template, generation, pooling.
+// Copies those that there are, and gives their names.
+std::vector<std::string> copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace transept

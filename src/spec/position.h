@@ -50,27 +50,31 @@ struct LearnedPosition {
   bool operator==(const LearnedPosition&) const = default;
 };
 
+// Which features belong to one frequency: feature i and i + half, or 2i and 2i + 1.
+enum class RopePairing { kHalfSplit, kInterleaved };
+template <>
+struct EnumNames<RopePairing> {
+  static constexpr std::array<std::string_view, 2> kNames{"half_split", "interleaved"};
+};
+
 // The first transformer's waves (arXiv:1706.03762 section 3.5), added to the token embeddings: feature 2i at position p
-// is sin(p * f_i) and feature 2i + 1 is cos(p * f_i), with f_i = theta^(-2i / hidden_size). No parameters, no end.
+// is sin(p * f_i) and feature 2i + 1 is cos(p * f_i), with f_i = theta^(-2i / hidden_size); in half-split pairing all
+// sines come first (Marian). No parameters, no end.
 struct SinusoidalPosition {
   static constexpr std::string_view kName = "sinusoidal";
   static constexpr bool kOfStack = true;
   double theta = 10000;
+  RopePairing pairing = RopePairing::kInterleaved;
   template <class V>
   void fields(V& v) {
     v("theta", theta, Above{0}, "base of the inverse frequencies");
+    v("pairing", pairing, Any{}, "interleaved: a sine, its cosine, the next sine; half_split: all sines come first");
   }
   void declare(int64_t, int64_t, int64_t, ParamList&) const {}
   void check(const PositionUse& use, const std::string& where, Problems& problems) const;
 
   std::vector<double> inv_freq(int64_t hidden_size) const { return plain_inv_freq(theta, hidden_size); }
   bool operator==(const SinusoidalPosition&) const = default;
-};
-
-enum class RopePairing { kHalfSplit, kInterleaved };
-template <>
-struct EnumNames<RopePairing> {
-  static constexpr std::array<std::string_view, 2> kNames{"half_split", "interleaved"};
 };
 
 // Rotary embedding of queries and keys (arXiv:2104.09864 section 3.2) with inv_freq[i] = theta^(-2i / rotated), scaled

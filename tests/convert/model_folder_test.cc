@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "ckpt/safetensors.h"
+#include "convert/family.h"
 #include "spec/presets.h"
 #include "support/goldens.h"
 #include "support/temp_folder.h"
@@ -131,7 +132,7 @@ class Damaged : public ::testing::Test {
 };
 
 TEST_F(Damaged, ConfigKeysThatWouldChangeTheNumbers) {
-  set("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}});
+  set("rope_scaling", {{"rope_type", "spiral"}, {"factor", 4.0}});
   set("mystery_scale", 2.5);
   set("hidden_act", "tanh");
   EXPECT_THAT(refusal(),
@@ -195,10 +196,12 @@ TEST_F(Damaged, ConfigsOfEverySillyKindAreRefused) {
 }
 
 TEST(ModelConfig, SaysWhyNoFamilyFits) {
-  std::string reason;
-  const Json config = model_config(preset("nanogpt-cpu"), &reason);
+  std::vector<std::string> reasons;
+  const Json config = model_config(preset("nanogpt-cpu"), "gpt_neox", &reasons);
   EXPECT_EQ(config.at("model_type"), "transept");
-  EXPECT_THAT(reason, AllOf(HasSubstr("llama: position is not rope"), HasSubstr("gpt2: ")));
+  ASSERT_EQ(reasons.size(), families().size());
+  EXPECT_EQ(reasons.front(), "gpt_neox: position is not rope");
+  EXPECT_THAT(reasons, ::testing::IsSupersetOf({"llama: norm is not rmsnorm", "bloom: position is not alibi"}));
 }
 
 // A family's form is taken only when it says all of the model.
@@ -211,29 +214,36 @@ TEST(ModelConfig, DropsNoOption) {
   EXPECT_EQ(type("small-1m", "", {}), "llama");
   EXPECT_EQ(type("small-1m", "/attention/sliding_window", 8), "mistral");
   EXPECT_EQ(type("gpt2", "", {}), "gpt2");
-  const std::pair<const char*, Json> options[] = {{"/attention/qk_norm", "rmsnorm"},
-                                                  {"/attention/logit_softcap", 30},
-                                                  {"/attention/sinks", true},
-                                                  {"/attention/scale", 0.3},
-                                                  {"/norm/unit_offset", true},
-                                                  {"/norm/placement", "sandwich"},
-                                                  {"/norm/elementwise_affine", false},
-                                                  {"/block/form", "parallel"},
-                                                  {"/position/pairing", "interleaved"},
-                                                  {"/position/partial_rotary_factor", 0.5},
-                                                  {"/scale_embedding", true},
-                                                  {"/embedding_norm", true},
-                                                  {"/logit_scale", 0.5},
-                                                  {"/final_logit_softcap", 30},
-                                                  {"/head_bias", true},
-                                                  {"/head_transform", true},
-                                                  {"/type_vocab_size", 2},
-                                                  {"/pooler", true},
-                                                  {"/topology", "encoder"},
-                                                  {"/ffn/kind", "reglu"},
-                                                  {"/attention/qkv_bias", true},
-                                                  {"/position/scaling", {{"kind", "linear"}, {"factor", 2}}}};
-  for (const auto& [pointer, value] : options) EXPECT_EQ(type("small-1m", pointer, value), "transept") << pointer;
+  struct Option {
+    const char* pointer;
+    Json value;
+    const char* type;
+  };
+  const Option options[] = {{"/attention/qk_norm", "rmsnorm", "qwen3"},
+                            {"/attention/qkv_bias", true, "qwen2"},
+                            {"/ffn/kind", "reglu", "llama"},
+                            {"/position/scaling", {{"kind", "linear"}, {"factor", 2}}, "llama"},
+                            {"/position/scaling", {{"kind", "ntk"}, {"factor", 2}}, "transept"},
+                            {"/attention/logit_softcap", 30, "transept"},
+                            {"/attention/sinks", true, "transept"},
+                            {"/attention/scale", 0.3, "transept"},
+                            {"/norm/unit_offset", true, "transept"},
+                            {"/norm/placement", "sandwich", "transept"},
+                            {"/norm/elementwise_affine", false, "transept"},
+                            {"/block/form", "parallel", "transept"},
+                            {"/position/pairing", "interleaved", "transept"},
+                            {"/position/partial_rotary_factor", 0.5, "phi3"},
+                            {"/scale_embedding", true, "transept"},
+                            {"/embedding_norm", true, "transept"},
+                            {"/logit_scale", 0.5, "transept"},
+                            {"/final_logit_softcap", 30, "transept"},
+                            {"/head_bias", true, "transept"},
+                            {"/head_transform", true, "transept"},
+                            {"/type_vocab_size", 2, "transept"},
+                            {"/pooler", true, "transept"},
+                            {"/topology", "encoder", "transept"}};
+  for (const auto& [pointer, value, expected] : options)
+    EXPECT_EQ(type("small-1m", pointer, value), expected) << pointer;
   EXPECT_EQ(type("gpt2", "/attention/logit_softcap", 30), "transept");
   EXPECT_EQ(type("gpt2", "/topology", "encoder"), "transept");
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nn/model.h"
 
@@ -24,9 +25,11 @@ class HashedTensor {
   double offset_;
 };
 
-// A model of this spec with the weights that a Hugging Face model of the family has, each of our parameters filled from
-// the rows that it is made of. Families: those of the table in hashed_model.cc.
-std::unique_ptr<Model> hashed_model(const ArchSpec& spec, const std::string& family, bool trainable = false);
+// What the elements of a tensor lie about: 1 for the weights of norms, but those that are added to 1.
+double hash_offset(const std::string& name, const std::vector<int64_t>& shape, std::string_view model_type);
+
+// A model of this spec with the weights that a Hugging Face model of the family has.
+std::unique_ptr<Model> hashed_model(const ArchSpec& spec, const std::string& model_type, bool trainable = false);
 
 // Of the gradient of one tensor of the checkpoint.
 struct GradientSums {
@@ -34,6 +37,6 @@ struct GradientSums {
 };
 
 // From the gradients of a trainable model, by the names that the family's checkpoints have.
-std::map<std::string, GradientSums> gradient_sums(Model& model, const std::string& family);
+std::map<std::string, GradientSums> gradient_sums(Model& model, const std::string& model_type);
 
 }  // namespace transept

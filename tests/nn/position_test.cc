@@ -157,6 +157,18 @@ TEST(Sinusoidal, SinesAtEvenFeaturesCosinesAtOdd) {
   EXPECT_EQ(built.module->end(), INT64_MAX);
 }
 
+TEST(Sinusoidal, HalvesAreTheSameWavesInAnotherOrder) {
+  const Built neighbours(Json{{"kind", "sinusoidal"}}), halves(Json{{"kind", "sinusoidal"}, {"pairing", "half_split"}});
+  const int64_t hidden = halves.spec.hidden_size, half = hidden / 2;
+  const float *a = neighbours.module->embedding(9).value, *b = halves.module->embedding(9).value;
+  for (int64_t p = 0; p < 9; ++p) {
+    for (int64_t i = 0; i < half; ++i) {
+      EXPECT_EQ(b[p * hidden + i], a[p * hidden + 2 * i]);
+      EXPECT_EQ(b[p * hidden + half + i], a[p * hidden + 2 * i + 1]);
+    }
+  }
+}
+
 TEST(Learned, TheTableIsTheParameter) {
   Built built(Json{{"kind", "learned"}});
   const Param table = built.module->embedding(5);

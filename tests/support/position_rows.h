@@ -13,7 +13,7 @@ namespace transept {
 inline std::vector<Json> position_rows() {
   return {{{"kind", "none"}},
           {{"kind", "learned"}},
-          {{"kind", "sinusoidal"}, {"theta", 500}},
+          {{"kind", "sinusoidal"}, {"theta", 500}, {"pairing", "half_split"}},
           {{"kind", "alibi"}, {"max_bias", 4}},
           {{"kind", "t5"}, {"num_buckets", 8}, {"max_distance", 16}}};
 }

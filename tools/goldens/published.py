@@ -54,13 +54,17 @@ FAMILIES = {
     "llama": (hf.LlamaConfig, hf.LlamaForCausalLM), "qwen3": (hf.Qwen3Config, hf.Qwen3ForCausalLM),
     "mistral": (hf.MistralConfig, hf.MistralForCausalLM), "gemma": (hf.GemmaConfig, hf.GemmaForCausalLM),
     "gemma2": (hf.Gemma2Config, hf.Gemma2ForCausalLM),
-    "gemma3": (hf.Gemma3TextConfig, hf.Gemma3ForCausalLM), "bloom": (hf.BloomConfig, hf.BloomForCausalLM),
+    "gemma3_text": (hf.Gemma3TextConfig, hf.Gemma3ForCausalLM), "bloom": (hf.BloomConfig, hf.BloomForCausalLM),
     "mpt": (hf.MptConfig, hf.MptForCausalLM), "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
     "t5": (hf.T5Config, hf.T5ForConditionalGeneration), "bert": (hf.BertConfig, hf.BertForMaskedLM),
     "bart": (hf.BartConfig, hf.BartForConditionalGeneration), "olmo2": (hf.Olmo2Config, hf.Olmo2ForCausalLM),
     "cohere": (hf.CohereConfig, hf.CohereForCausalLM), "gpt_neox": (hf.GPTNeoXConfig, hf.GPTNeoXForCausalLM),
     "gptj": (hf.GPTJConfig, hf.GPTJForCausalLM), "deepseek_v2": (hf.DeepseekV2Config, hf.DeepseekV2ForCausalLM),
     "deepseek_v3": (hf.DeepseekV3Config, hf.DeepseekV3ForCausalLM),
+    "qwen2": (hf.Qwen2Config, hf.Qwen2ForCausalLM), "cohere2": (hf.Cohere2Config, hf.Cohere2ForCausalLM),
+    "olmo": (hf.OlmoConfig, hf.OlmoForCausalLM), "phi": (hf.PhiConfig, hf.PhiForCausalLM), "phi3": (hf.Phi3Config, hf.Phi3ForCausalLM),
+    "falcon": (hf.FalconConfig, hf.FalconForCausalLM), "bert_base": (hf.BertConfig, hf.BertModel),
+    "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM), "marian": (hf.MarianConfig, hf.MarianMTModel),
 }
 LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}
 PLAIN = {"rope_type": "default", "rope_theta": 1e4}
@@ -83,7 +87,7 @@ CASES = {
                                   [-1.64843, -0.88068, 0.65387, 2.31465, 1.45804, 0.17132],
                                   wrong={"computed factor": (rope("yarn", **YARN), [-1.74761])}),
     "gemma3_two_tables": Case(
-        "gemma3", GEMMA | layered(LINEAR, PLAIN), [-2.0863, -0.29246, -1.13564, 2.54687, -1.18358, -0.25056],
+        "gemma3_text", GEMMA | layered(LINEAR, PLAIN), [-2.0863, -0.29246, -1.13564, 2.54687, -1.18358, -0.25056],
         wrong={"no factor": (layered({"rope_type": "default", "rope_theta": 1e6}, PLAIN), [-1.84278, -0.42426]),
                "factor on both": (layered(LINEAR, LINEAR | {"rope_theta": 1e4}), [-1.87055, 0.00119]),
                "one theta": (layered(LINEAR, PLAIN | {"rope_theta": 1e6}), [-2.09876, -0.32237, -1.14434, 2.56648])}),
@@ -183,6 +187,8 @@ def model_of(family, config):
     empty = model_class(settings)
     tensors = dict(empty.named_parameters())  # a tied table is listed once, by its saved name
     tensors |= {k: v for k, v in empty.named_buffers() if k.endswith("e_score_correction_bias")}
+    if family == "marian":  # whose bias on the logits is no parameter, and not zero either; positions are waves
+        tensors = {k: v for k, v in tensors.items() if "embed_positions" not in k} | {"final_logits_bias": empty.final_logits_bias}
     filled = {}
     with torch.no_grad():
         # Checkpoints hold the experts one by one, and their names are the ones that are hashed.

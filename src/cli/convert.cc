@@ -1,0 +1,136 @@
+// transept convert: a model folder written again, in the form of a Hugging Face family or in our own, in another type,
+// in shards.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/problem.h"
+#include "cli/command.h"
+#include "cli/model_argument.h"
+#include "convert/family.h"
+#include "convert/model_folder.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOwnForm = "transept";
+
+DType parse_dtype(const std::string& name) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (name == dtype_name(dtype)) return dtype;
+  }
+  throw InputError("--dtype", "\"" + name + "\" is not supported", "supported are f32, f16 and bf16");
+}
+
+// "5GB" as bytes: a whole number and nothing, KB, MB or GB behind it.
+int64_t parse_bytes(const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  int64_t factor = 1;
+  bool known = unit.empty();
+  for (const char* name : {"KB", "MB", "GB"}) {
+    if (!known) factor *= 1000;
+    known |= unit == name;
+  }
+  if (digits == 0 || digits > 9 || !known || std::stoll(text) == 0)
+    throw InputError("--max-shard-size", "\"" + text + "\" is not a size", "write it as 500MB or 5GB");
+  return std::stoll(text) * factor;
+}
+
+// Where the folder is made before it gets its name, so that a stop leaves no half of it.
+fs::path part_folder(const fs::path& out, bool overwrite, const fs::path& source) {
+  std::error_code code;
+  if (fs::exists(out, code)) {
+    if (fs::equivalent(out, source, code)) throw InputError(out.string(), "is the model itself", "name another folder");
+    if (!overwrite) throw InputError(out.string(), "exists already", "name another folder, or give --overwrite");
+    if (!is_model_folder(out))
+      throw InputError(out.string(), "is no model folder, so it is not overwritten", "name another folder");
+  }
+  fs::path part = out;
+  part += ".part";
+  fs::remove_all(part);
+  make_writable_folder(part);
+  return part;
+}
+
+// Every form that the spec was tried in, or the one that was asked for.
+void check_form(const ArchSpec& spec, const std::string& family) {
+  if (family.empty() || family == kOwnForm) return;
+  if (!find_family(family)) {
+    std::string known = kOwnForm;
+    for (const Family* f : families()) known += ", " + std::string(f->model_type);
+    throw InputError("--family", "\"" + family + "\" is unknown", "known are " + known);
+  }
+  std::vector<std::string> reasons;
+  if (model_config(spec, family, &reasons).at("model_type") != family)
+    throw InputError("--family", "can't express the model: " + reasons.front(), "leave it out, or name another one");
+}
+
+}  // namespace
+
+void register_convert(Registry& registry) {
+  struct Options {
+    std::string model, out, dtype = "f32", family, max_shard_size;
+    bool overwrite = false;
+  };
+  auto o = std::make_shared<Options>();
+  Globals& globals = registry.globals;
+  CLI::App* sub = registry.add(
+      "convert", "write a model folder again: another family's form, type or size of files", [o, &globals] {
+        const fs::path source = resolve_folder(o->model);
+        fs::path out = fs::absolute(o->out).lexically_normal();
+        if (!out.has_filename()) out = out.parent_path();
+        SaveOptions options{.family = o->family, .dtype = parse_dtype(o->dtype)};
+        if (!o->max_shard_size.empty()) options.max_shard_bytes = parse_bytes(o->max_shard_size);
+        const ArchSpec spec = read_model_spec(source);
+        check_form(spec, o->family);
+        // What it is already is what it stays, where other families could say it too.
+        if (options.family.empty()) options.family = read_model_type(source) == kOwnForm ? "" : read_model_type(source);
+        std::vector<std::string> reasons;
+        const std::string type = model_config(spec, options.family, &reasons).at("model_type");
+
+        const fs::path part = part_folder(out, o->overwrite, source);
+        const std::unique_ptr<Model> model = load_model(source);
+        save_model(*model, part, options);
+        const std::vector<std::string> companions = copy_companions(source, part);
+        fs::path previous = out;
+        previous += ".previous";
+        replace_folder_atomic(part, out, previous);
+        fs::remove_all(previous);
+
+        uintmax_t bytes = 0;
+        Json files = Json::array();
+        for (const auto& entry : fs::recursive_directory_iterator(out)) {
+          if (!entry.is_regular_file()) continue;
+          bytes += entry.file_size();
+          files.push_back(entry.path().lexically_relative(out).string());
+        }
+        std::sort(files.begin(), files.end());
+        if (globals.json) {
+          Json receipt = {
+              {"out", out.string()}, {"model_type", type}, {"dtype", o->dtype}, {"bytes", bytes}, {"files", files}};
+          if (type == kOwnForm && o->family.empty()) receipt["reasons"] = reasons;
+          print_json(receipt);
+          return 0;
+        }
+        fmt::print("{}: {}, {}, {:.1f} MB in {} files\n", out.string(), type, o->dtype,
+                   static_cast<double>(bytes) * 1e-6, files.size());
+        if (type == kOwnForm && o->family.empty()) {
+          fmt::print("no family of Hugging Face can express it:\n");
+          for (const std::string& reason : reasons) fmt::print("  {}\n", reason);
+        }
+        return 0;
+      });
+  sub->add_option("MODEL", o->model, "model folder")->required();
+  sub->add_option("--out", o->out, "folder to write")->required();
+  sub->add_option("--dtype", o->dtype, "type of the weights: f32, f16 or bf16")->capture_default_str();
+  sub->add_option("--family", o->family,
+                  "model_type to write, or transept for our own form (default: what it is, or the first that fits)");
+  sub->add_option("--max-shard-size", o->max_shard_size, "largest file of weights, as 5GB (default: one file)");
+  sub->add_flag("--overwrite", o->overwrite, "replace the model folder at --out");
+}
+
+}  // namespace transept

@@ -1,0 +1,90 @@
+// Command R and R+ (Cohere) and Command R7B (Cohere2): attention and feed-forward read one LayerNorm without bias,
+// rotary positions in interleaved pairing, a factor on the logits. Cohere2 has windows, and layers without a window
+// have no positions at all.
+#include "convert/families/common.h"
+#include "convert/families/families.h"
+#include "convert/families/llama_names.h"
+
+namespace transept {
+namespace {
+
+void cohere_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t head_dim) {
+  map_model(map, spec, true);
+  map_max_positions(map, spec, "max_position_embeddings", 8192);
+  map_norm(map, spec, layer, "layer_norm_eps", 1e-5, LayerNormSpec{.bias = false});
+  GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
+  map_heads(map, attention, std::nullopt, head_dim);
+  map_attention_bias(map, attention);
+  map("intermediate_size", layer.ffn.intermediate_size);
+  map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
+  map("logit_scale", spec.logit_scale, 0.0625);
+  map.ignore({"attention_dropout"});
+  if (map.reading()) layer.block.form = BlockForm::kParallel;
+}
+
+void cohere(ConfigMap& map, ArchSpec& spec) {
+  LayerSpec layer = map.common(spec);
+  cohere_layer(map, spec, layer, 0);
+  GqaSpec& attention = std::get<GqaSpec>(layer.attention);
+  bool normed = attention.qk_norm == QkNorm::kLayernorm;
+  map("use_qk_norm", normed, false);
+  if (map.reading() && normed) {
+    attention.qk_norm = QkNorm::kLayernorm;
+    attention.qk_norm_scope = QkNormScope::kEachHead;
+  }
+  RopePosition& rope = map_position<RopePosition>(map, layer);
+  map_rope(map, rope, spec.max_position_embeddings, {.theta = 500000});
+  if (map.reading()) {
+    rope.pairing = RopePairing::kInterleaved;
+    spec.position = layer.position;
+  }
+  map.layers("num_hidden_layers", spec, layer);
+}
+
+void cohere2(ConfigMap& map, ArchSpec& spec) {
+  LayerSpec layer = map.common(spec);
+  cohere_layer(map, spec, layer, 128);
+  RopePosition rope;
+  for (const LayerSpec& l : spec.layers) {
+    if (const auto* own = std::get_if<RopePosition>(&l.position)) rope = *own;
+  }
+  map_rope(map, rope, spec.max_position_embeddings);
+  if (map.reading()) {
+    rope.pairing = RopePairing::kInterleaved;
+    layer.position = spec.position = rope;
+  }
+  map.layers("num_hidden_layers", spec, layer);
+  int64_t period = 4;
+  if (map.reading()) {
+    map(map.has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern", period, 4);
+    if (period < 1) map.problem("sliding_window_pattern", "is below 1"), period = 1;
+    map.ignore({"_sliding_window_pattern", "sliding_window_pattern", "cache_implementation",
+                "order_of_interleaved_layers", "position_embedding_type", "rotary_pct", "use_embedding_sharing",
+                "use_gated_activation", "use_parallel_block", "use_parallel_embedding"});
+    map.require("use_qk_norm", false, "queries and keys are normalized");
+  }
+  map_layer_windows(
+      map, spec, 4096, [&](size_t i) { return (i + 1) % static_cast<size_t>(period) != 0; },
+      [](LayerSpec& l) { l.position = NoPosition{}; });
+}
+
+NameTable names(const ArchSpec&) {
+  return with_base({{"layers.#.attention.q_norm.weight", "model.layers.#.self_attn.q_norm.weight", Layout::kByHead},
+                    {"layers.#.attention.k_norm.weight", "model.layers.#.self_attn.k_norm.weight", Layout::kByHead}},
+                   llama_names());
+}
+
+}  // namespace
+
+const Family kCohereFamily{.model_type = "cohere",
+                           .architecture = "CohereForCausalLM",
+                           .config = cohere,
+                           .names = names,
+                           .base_prefix = "model."};
+const Family kCohere2Family{.model_type = "cohere2",
+                            .architecture = "Cohere2ForCausalLM",
+                            .config = cohere2,
+                            .names = names,
+                            .base_prefix = "model."};
+
+}  // namespace transept

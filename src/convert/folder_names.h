@@ -1,0 +1,47 @@
+// What reading and writing a model folder share: which pieces of which stored tensors a model's parameters are.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "convert/family.h"
+
+namespace transept {
+
+// model_type of folders in our own form.
+inline constexpr std::string_view kOwnType = "transept";
+
+// Pieces of a family's folders, or, without a family, of our own form: tensors under their declared names.
+class FolderNames {
+ public:
+  FolderNames(const Family* family, const ArchSpec& spec)
+      : spec_(&spec), own_(!family), table_(family ? family->names(spec) : NameTable{}) {}
+
+  std::vector<Piece> pieces(const ParamDecl& decl) const {
+    if (own_) return {{decl.name, decl.shape, 0, decl.shape[0]}};
+    return pieces_of(table_, *spec_, decl);
+  }
+  bool is_head(std::string_view stored_name) const {
+    for (const NameRow& r : table_) {
+      if (r.ours == "head.weight" && r.stored == stored_name) return true;
+    }
+    return stored_name == "lm_head.weight";
+  }
+
+ private:
+  const ArchSpec* spec_;
+  bool own_;
+  NameTable table_;
+};
+
+// Columns of the parameter: 1 for a vector.
+inline int64_t columns_of(const ParamDecl& decl) { return decl.shape.size() > 1 ? decl.shape[1] : 1; }
+
+// Rows of a matrix that is stored as [in, out] are its columns: to[r][c] = from[c][first + r].
+inline void copy_columns(const float* from, int64_t ld, int64_t first, int64_t rows, int64_t columns, float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = from[c * ld + first + r];
+  }
+}
+
+}  // namespace transept

@@ -1,0 +1,101 @@
+#include "convert/tensor_names.h"
+
+#include <sstream>
+
+#include "base/check.h"
+
+namespace transept {
+namespace {
+
+std::string replaced(std::string_view pattern, const std::string& layer, const std::string& suffix) {
+  std::string name;
+  for (const char c : pattern) name += c == '#' ? layer : c == '*' ? suffix : std::string(1, c);
+  return name;
+}
+
+std::vector<std::string> stored_names(const NameRow& row, const ParamDecl& decl, const std::string& layer,
+                                      const std::string& suffix) {
+  std::vector<std::string> names;
+  for (int64_t e = 0; e < decl.experts; ++e) {
+    std::istringstream pattern(replaced(row.stored, layer, suffix));
+    for (std::string name; pattern >> name;) {
+      if (const size_t at = name.find('@'); at != std::string::npos) name.replace(at, 1, std::to_string(e));
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+const GqaSpec& attention_of(const ArchSpec& spec, const ParamDecl& decl) {
+  const StackSpec& stack = decl.encoder ? spec.encoder : spec;
+  return std::get<GqaSpec>(stack.layers[static_cast<size_t>(decl.layer)].attention);
+}
+
+// Rows of each of `count` tensors that are stacked to ours.
+std::vector<int64_t> stacked_rows(const ArchSpec& spec, const ParamDecl& decl, size_t count) {
+  if (count == 3 && decl.part == Part::kAttention) {
+    const GqaSpec& a = attention_of(spec, decl);
+    return {a.query_width(), a.kv_width(), a.kv_width()};
+  }
+  return std::vector<int64_t>(count, decl.shape[0] / static_cast<int64_t>(count));
+}
+
+}  // namespace
+
+NameTable with_base(NameTable special, const NameTable& base) {
+  special.insert(special.end(), base.begin(), base.end());
+  return special;
+}
+
+std::vector<Piece> pieces_of(const NameTable& table, const ArchSpec& spec, const ParamDecl& decl) {
+  const std::string layer = std::to_string(decl.layer), suffix = decl.name.substr(decl.name.rfind('.') + 1);
+  const NameRow* row = nullptr;
+  for (const NameRow& r : table) {
+    if (!row && replaced(r.ours, layer, suffix) == decl.name) row = &r;
+  }
+  TRANSEPT_CHECK(row);
+  const std::vector<std::string> names = stored_names(*row, decl, layer, suffix);
+  const int64_t rows = decl.shape[0];
+  const bool matrix = decl.shape.size() > 1;
+  const auto shape = [&](int64_t stored_rows) {
+    return matrix ? std::vector<int64_t>{stored_rows, decl.shape[1]} : std::vector<int64_t>{stored_rows};
+  };
+  std::vector<Piece> pieces;
+  switch (row->layout) {
+    case Layout::kStacked: {
+      const std::vector<int64_t> of_each = stacked_rows(spec, decl, names.size());
+      int64_t first = 0;
+      for (size_t i = 0; i < names.size(); ++i) {
+        pieces.push_back({names[i], shape(of_each[i]), first, of_each[i]});
+        first += of_each[i];
+      }
+      return pieces;
+    }
+    case Layout::kTransposed:
+      if (!matrix) return {{names[0], {rows}, 0, rows}};
+      return {{names[0], {decl.shape[1], rows}, 0, rows, 0, true}};
+    case Layout::kByGroup: {
+      const GqaSpec& a = attention_of(spec, decl);
+      const int64_t group = a.num_attention_heads / a.num_key_value_heads, d = a.head_dim;
+      const auto part = [&](int64_t first, int64_t heads, int64_t of_group) {
+        for (int64_t g = 0; g < a.num_key_value_heads; ++g)
+          pieces.push_back({names[0], shape(rows), first + g * heads * d, heads * d, (g * (group + 2) + of_group) * d});
+      };
+      part(0, group, 0);
+      part(a.query_width(), 1, group);
+      part(a.query_width() + a.kv_width(), 1, group + 1);
+      return pieces;
+    }
+    case Layout::kFromRow2:
+      return {{names[0], shape(rows + 2), 0, rows, 2}};
+    case Layout::kByHead: {
+      const int64_t d = attention_of(spec, decl).head_dim;
+      return {{names[0], {rows / d, d}, 0, rows}};
+    }
+    case Layout::kOneRow:
+      return {{names[0], {1, rows}, 0, rows}};
+  }
+  return pieces;
+}
+
+}  // namespace transept

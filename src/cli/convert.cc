@@ -83,7 +83,7 @@ void register_convert(Registry& registry) {
         const fs::path source = resolve_folder(o->model);
         fs::path out = fs::absolute(o->out).lexically_normal();
         if (!out.has_filename()) out = out.parent_path();
-        SaveOptions options{.family = o->family, .dtype = parse_dtype(o->dtype)};
+        SaveOptions options{.family = o->family, .dtype = parse_dtype(o->dtype), .token_ids = read_token_ids(source)};
         if (!o->max_shard_size.empty()) options.max_shard_bytes = parse_bytes(o->max_shard_size);
         const ArchSpec spec = read_model_spec(source);
         check_form(spec, o->family);

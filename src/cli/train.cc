@@ -123,6 +123,19 @@ int64_t sentinels_for(const TrainConfig& c, int64_t room) {
 
 bool needs_mask(Objective objective) { return objective == Objective::kMlm || objective == Objective::kDenoise; }
 
+// What a config.json says of the vocabulary's special tokens.
+Json token_ids(const Tokenizer& tokenizer, const ArchSpec& spec) {
+  Json ids = Json::object();
+  const auto add = [&](const char* key, std::optional<int32_t> id) {
+    if (id) ids[key] = *id;
+  };
+  add("bos_token_id", tokenizer.bos());
+  add("eos_token_id", tokenizer.eos());
+  add("pad_token_id", tokenizer.pad());
+  if (spec.encoder_decoder()) add("decoder_start_token_id", decoder_start(tokenizer));
+  return ids;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts,
                                           const TrainConfig& config) {
   const bool extend = needs_mask(config.examples.objective) || config.examples.objective == Objective::kSpan;
@@ -329,7 +342,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
   catch_stop_signals();
   LoopHooks hooks;
   hooks.io.save = [&](const Model& m, const fs::path& folder) {
-    save_model(m, folder);
+    save_model(m, folder, {.token_ids = token_ids(*tokenizer, spec)});
     tokenizer->save(folder);
   };
   hooks.io.load = [](Model& m, const fs::path& folder) { load_weights(m, folder); };

@@ -1,6 +1,7 @@
 // What reading and writing a model folder share: which pieces of which stored tensors a model's parameters are.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,13 @@ namespace transept {
 
 // model_type of folders in our own form.
 inline constexpr std::string_view kOwnType = "transept";
+
+// Keys of config.json for special tokens: the first three are always written, for classes have defaults that may lie
+// outside of the vocabulary.
+inline constexpr std::array<const char*, 8> kTokenIdKeys{
+    "bos_token_id", "eos_token_id",           "pad_token_id",        "sep_token_id",
+    "unk_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id"};
+inline constexpr size_t kTokenIdsAlways = 3;
 
 // Pieces of a family's folders, or, without a family, of our own form: tensors under their declared names.
 class FolderNames {

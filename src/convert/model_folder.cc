@@ -93,6 +93,15 @@ std::string read_model_type(const fs::path& folder) {
   return read_config(folder).document.at("model_type").get<std::string>();
 }
 
+Json read_token_ids(const fs::path& folder) {
+  const Json document = read_config(folder).document;
+  Json ids = Json::object();
+  for (const char* key : kTokenIdKeys) {
+    if (document.contains(key)) ids[key] = document.at(key);
+  }
+  return ids;
+}
+
 void load_weights(Model& model, const fs::path& folder) {
   const Config config = read_config(folder);
   const Family* const family = config.family;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ ArchSpec read_model_spec(const std::filesystem::path& folder);
 
 // The model_type of its config.json.
 std::string read_model_type(const std::filesystem::path& folder);
+// Its "bos_token_id", "eos_token_id" and so on.
+Json read_token_ids(const std::filesystem::path& folder);
 
 // Fills the model's parameters. InputError names every tensor that is missing, extra or of another shape. A tied head
 // that is stored as well must equal the embedding; an untied head that is absent is refused.
@@ -34,6 +37,7 @@ struct SaveOptions {
   std::string family = {};      // the model_type that is tried first; "": none
   DType dtype = DType::kF32;    // of all tensors: f32, f16 or bf16
   int64_t max_shard_bytes = 0;  // 0: one file
+  Json token_ids = {};          // of special tokens, by their keys in config.json; those that are not there become null
 };
 
 // Writes config.json and model.safetensors, or shards with their index, into an existing folder; each file is synced.

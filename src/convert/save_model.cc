@@ -169,6 +169,12 @@ void save_model(const Model& model, const fs::path& folder, const SaveOptions& o
   const FolderNames names(find_family(config.at("model_type").get<std::string>()), model.spec());
   static const std::map<DType, const char*> kTorchNames{
       {DType::kF32, "float32"}, {DType::kF16, "float16"}, {DType::kBF16, "bfloat16"}};
+  for (size_t i = 0; i < kTokenIdKeys.size(); ++i) {
+    const char* const key = kTokenIdKeys[i];
+    const bool given = options.token_ids.contains(key);
+    if ((given || i < kTokenIdsAlways) && !config.contains(key))
+      config[key] = given ? options.token_ids.at(key) : Json();
+  }
   config["torch_dtype"] = kTorchNames.at(options.dtype);
 
   std::map<std::string, std::vector<float>> made;

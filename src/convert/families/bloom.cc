@@ -62,8 +62,12 @@ void mpt_attention(ConfigMap& map, GqaSpec& attention, AlibiPosition& alibi) {
   if (group.is_null()) group = Json::object();
   if (!group.is_object()) return map.problem("attn_config", "is " + group.dump() + ", not an object");
   ConfigMap in = map.reading() ? ConfigMap(group, map.where() + ": attn_config", map.problems()) : ConfigMap(group);
-  in("alibi_bias_max", alibi.max_bias, 8.0);
-  if (!in.reading()) {
+  if (in.reading()) {
+    in("alibi_bias_max", alibi.max_bias, 8.0);
+  } else {
+    const int64_t whole = static_cast<int64_t>(std::min(alibi.max_bias, 1e9));
+    in.demand(static_cast<double>(whole) == alibi.max_bias, "position.max_bias is no whole number");
+    in.write("alibi_bias_max", whole);
     in.write("alibi", true);
     in.write("softmax_scale", attention.scale > 0 ? Json(attention.scale) : Json());
     return map.write("attn_config", group);

@@ -40,7 +40,7 @@ fs::path resolve_folder(const std::string& argument) {
 
 LoadedModel load_model_argument(const std::string& argument) {
   const fs::path folder = resolve_folder(argument);
-  return {load_model(folder), has_tokenizer(folder) ? load_tokenizer(folder) : nullptr};
+  return {load_model(folder, LoadFor::kRun), has_tokenizer(folder) ? load_tokenizer(folder) : nullptr};
 }
 
 const Tokenizer& require_tokenizer(const LoadedModel& loaded, const std::string& argument) {

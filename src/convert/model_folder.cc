@@ -102,22 +102,54 @@ Json read_token_ids(const fs::path& folder) {
   return ids;
 }
 
-void load_weights(Model& model, const fs::path& folder) {
-  const Config config = read_config(folder);
-  const Family* const family = config.family;
+namespace {
+
+// A checkpoint's tensors under the names that a family gives them today.
+class StoredTensors {
+ public:
+  StoredTensors(const fs::path& folder, const Family* family)
+      : checkpoint_(std::make_shared<SafetensorsCheckpoint>(folder)), prefix_(family ? family->base_prefix : "") {
+    for (const StoredTensor* stored : checkpoint_->tensors()) by_name_.emplace(newer_name(stored->name), stored);
+  }
+
+  // With the family's prefix or without it; null: there is none.
+  const StoredTensor* find(const std::string& name) const {
+    auto at = by_name_.find(name);
+    if (at == by_name_.end() && !prefix_.empty())
+      at = by_name_.find(name.starts_with(prefix_) ? name.substr(prefix_.size()) : prefix_ + name);
+    return at == by_name_.end() ? nullptr : at->second;
+  }
+  const std::map<std::string, const StoredTensor*>& by_name() const { return by_name_; }
+  std::shared_ptr<const void> owner() const { return checkpoint_; }
+
+ private:
+  std::shared_ptr<SafetensorsCheckpoint> checkpoint_;
+  std::string prefix_;
+  std::map<std::string, const StoredTensor*> by_name_;
+};
+
+// The parameter as it is stored, where all of its pieces are rows of 16-bit floats of one type.
+std::optional<StoredMatrices::Matrix> as_stored(const ParamDecl& decl, const std::vector<Piece>& pieces,
+                                                const StoredTensors& tensors) {
+  if (!may_stay_stored(decl)) return std::nullopt;
+  StoredMatrices::Matrix matrix;
+  for (const Piece& piece : pieces) {
+    const StoredTensor* stored = tensors.find(piece.stored_name);
+    if (!stored || piece.transposed || stored->shape != piece.stored_shape) return std::nullopt;
+    if (stored->dtype != DType::kBF16 && stored->dtype != DType::kF16) return std::nullopt;
+    if (!matrix.rows.empty() && stored->dtype != matrix.dtype) return std::nullopt;
+    const std::byte* data = stored->bytes.data();
+    if (reinterpret_cast<uintptr_t>(data) % alignof(uint16_t) != 0) return std::nullopt;
+    matrix.dtype = stored->dtype;
+    matrix.rows.push_back(
+        {reinterpret_cast<const uint16_t*>(data) + piece.stored_first * decl.shape[1], piece.first_row, piece.rows});
+  }
+  return matrix;
+}
+
+void read_weights(Model& model, const fs::path& folder, const Family* family, const StoredTensors& tensors) {
   const ArchSpec& spec = model.spec();
-  const SafetensorsCheckpoint checkpoint(folder);
   const FolderNames names(family, spec);
-  // By the names that they have today.
-  std::map<std::string, const StoredTensor*> by_name;
-  for (const StoredTensor* stored : checkpoint.tensors()) by_name.emplace(newer_name(stored->name), stored);
-  const auto find = [&](const std::string& name) -> const StoredTensor* {
-    auto at = by_name.find(name);
-    const std::string prefix(family ? family->base_prefix : "");
-    if (at == by_name.end() && !prefix.empty())
-      at = by_name.find(name.starts_with(prefix) ? name.substr(prefix.size()) : prefix + name);
-    return at == by_name.end() ? nullptr : at->second;
-  };
   Problems problems;
   std::set<const StoredTensor*> used;
   TensorReader reader;
@@ -125,7 +157,7 @@ void load_weights(Model& model, const fs::path& folder) {
     const int64_t columns = columns_of(entry.decl);
     std::set<std::string> named;  // in problems of this parameter
     for (const Piece& piece : names.pieces(entry.decl)) {
-      const StoredTensor* stored = find(piece.stored_name);
+      const StoredTensor* stored = tensors.find(piece.stored_name);
       if (!stored) {
         if (!named.insert(piece.stored_name).second) continue;
         problems.push_back(
@@ -140,6 +172,7 @@ void load_weights(Model& model, const fs::path& folder) {
                             "config.json asks for " + shape_text(piece.stored_shape)});
         continue;
       }
+      if (entry.stored) continue;
       const std::span<const float> values = reader.read(*stored);
       float* to = model.parameters().values(entry).data() + piece.first_row * columns;
       if (piece.transposed) {
@@ -149,13 +182,13 @@ void load_weights(Model& model, const fs::path& folder) {
       }
     }
   }
-  for (const auto& [name, stored] : by_name) {
+  for (const auto& [name, stored] : tensors.by_name()) {
     if (used.contains(stored) || (family && family->ignorable && family->ignorable(spec, name))) continue;
     if (spec.tie_word_embeddings && names.is_head(name)) {
-      const Parameters::Entry* embedding = model.parameters().find("embedding.weight");
-      const auto values = model.parameters().values(*embedding);
-      if (stored->elements() == static_cast<int64_t>(values.size()) &&
-          std::memcmp(reader.read(*stored).data(), values.data(), values.size_bytes()) == 0)
+      const ParamDecl& decl = model.parameters().find("embedding.weight")->decl;
+      const StoredTensor* embedding = tensors.find(names.pieces(decl).front().stored_name);
+      if (embedding && stored->dtype == embedding->dtype && stored->bytes.size() == embedding->bytes.size() &&
+          std::memcmp(stored->bytes.data(), embedding->bytes.data(), stored->bytes.size()) == 0)
         continue;
       problems.push_back({folder.string() + ": " + stored->name, "differs from the embedding that it is tied to",
                           "set tie_word_embeddings to false"});
@@ -170,9 +203,29 @@ void load_weights(Model& model, const fs::path& folder) {
   throw_if_any(std::move(problems));
 }
 
-std::unique_ptr<Model> load_model(const fs::path& folder, bool trainable) {
-  auto model = std::make_unique<Model>(read_model_spec(folder), trainable);
-  load_weights(*model, folder);
+}  // namespace
+
+void load_weights(Model& model, const fs::path& folder) {
+  const Family* const family = read_config(folder).family;
+  read_weights(model, folder, family, StoredTensors(folder, family));
+}
+
+std::unique_ptr<Model> load_model(const fs::path& folder, LoadFor use) {
+  const Config config = read_config(folder);
+  ArchSpec spec = spec_of(config, folder);
+  const StoredTensors tensors(folder, config.family);
+  StoredMatrices kept;
+  if (use == LoadFor::kRun) {
+    const FolderNames names(config.family, spec);
+    const ParamList declared = spec.declare();
+    for (const ParamDecl& decl : declared.decls()) {
+      if (auto matrix = as_stored(decl, names.pieces(decl), tensors))
+        kept.by_name.emplace(decl.name, *std::move(matrix));
+    }
+    kept.owner = tensors.owner();
+  }
+  auto model = std::make_unique<Model>(std::move(spec), use == LoadFor::kTrain, std::move(kept));
+  read_weights(*model, folder, config.family, tensors);
   return model;
 }
 

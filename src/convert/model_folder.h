@@ -31,7 +31,12 @@ Json read_token_ids(const std::filesystem::path& folder);
 // that is stored as well must equal the embedding; an untied head that is absent is refused.
 void load_weights(Model& model, const std::filesystem::path& folder);
 
-std::unique_ptr<Model> load_model(const std::filesystem::path& folder, bool trainable = false);
+enum class LoadFor {
+  kUse,    // float32
+  kTrain,  // float32, with gradients
+  kRun,    // 16-bit matrices stay in the file, which is mapped
+};
+std::unique_ptr<Model> load_model(const std::filesystem::path& folder, LoadFor use = LoadFor::kUse);
 
 struct SaveOptions {
   std::string family = {};      // the model_type that is tried first; "": none

@@ -5,14 +5,15 @@
 
 #include "base/check.h"
 #include "base/problem.h"
-#include "kernels/gemm.h"
+#include "kernels/weights.h"
 #include "nn/ffn/activation.h"
 #include "ops/activation.h"
 #include "ops/linear.h"
 
 namespace transept {
 
-Model::Model(ArchSpec spec, bool trainable) : spec_(std::move(spec)), parameters_(spec_) {
+Model::Model(ArchSpec spec, bool trainable, StoredMatrices stored)
+    : spec_(std::move(spec)), parameters_(spec_, std::move(stored)) {
   if (trainable) parameters_.enable_gradients();
   uint32_t site = 0;
   if (spec_.encoder_decoder()) {
@@ -79,7 +80,7 @@ void Model::logits(const OpContext& op, ConstRows hidden_rows, Rows out) const {
     transformed = transform(bare, copy);
     rows = transformed.view();
   }
-  gemm_xwt(op.pool, rows, head_.value, head_.out, 0.f, out);
+  multiply(op.pool, rows, head_.weight(), head_.out, out);
   finish_logits(op.pool, logits_end_, out);
 }
 
@@ -95,7 +96,7 @@ std::vector<float> Model::pool(const OpContext& op, ConstRows hidden_rows) const
   if (!pooler_) return pooled;
   std::vector<float> out(pooled.size());
   const int64_t width = hidden_rows.width;
-  gemm_xwt(op.pool, {pooled.data(), 1, width, width}, pooler_.value, width, 0.f, {out.data(), 1, width, width});
+  multiply(op.pool, {pooled.data(), 1, width, width}, pooler_.weight(), width, {out.data(), 1, width, width});
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::tanh(out[i] + pooler_bias_.value[i]);
   return out;
 }

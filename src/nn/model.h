@@ -34,7 +34,7 @@ struct ForwardCall {
 class Model {
  public:
   // Parameters are zero until initialized or loaded. Modules point into them, so a model does not move.
-  explicit Model(ArchSpec spec, bool trainable = false);
+  explicit Model(ArchSpec spec, bool trainable = false, StoredMatrices stored = {});
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 

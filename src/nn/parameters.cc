@@ -20,21 +20,31 @@ uint32_t name_hash(std::string_view name) {
 
 }  // namespace
 
-Parameters::Parameters(const ArchSpec& spec) {
+bool may_stay_stored(const ParamDecl& decl) {
+  return decl.shape.size() == 2 && !decl.whole && decl.part != Part::kPosition;
+}
+
+Parameters::Parameters(const ArchSpec& spec, StoredMatrices stored) : stored_(std::move(stored)) {
   int64_t offset = 0;
   const ParamList declared = spec.declare();
   for (const ParamDecl& decl : declared.decls()) {
     int64_t size = 1;
     for (const int64_t extent : decl.shape) size *= extent;
     by_name_[decl.name] = entries_.size();
-    entries_.push_back({decl, offset, size});
     count_ += size;
+    if (const auto at = stored_.by_name.find(decl.name); at != stored_.by_name.end()) {
+      TRANSEPT_CHECK(may_stay_stored(decl));
+      entries_.push_back({decl, 0, size, &at->second});
+      continue;
+    }
+    entries_.push_back({decl, offset, size});
     offset += (size + kLineFloats - 1) / kLineFloats * kLineFloats;
   }
   values_ = Floats(offset);
 }
 
 void Parameters::enable_gradients() {
+  TRANSEPT_CHECK(stored_.by_name.empty());
   if (gradients_.size() == 0) gradients_ = Floats(values_.size());
 }
 
@@ -52,6 +62,7 @@ Param Parameters::param(std::string_view name) const {
   const Entry* e = find(name);
   if (!e) return {};
   const std::vector<int64_t>& shape = e->decl.shape;
+  if (e->stored) return {nullptr, nullptr, shape[0], shape[1], e->stored->rows, e->stored->dtype};
   return {values_.data() + e->offset, gradients_.size() ? gradients_.data() + e->offset : nullptr, shape[0],
           shape.size() > 1 ? shape[1] : 1};
 }
@@ -62,6 +73,7 @@ void Parameters::initialize(const ArchSpec& spec, uint64_t seed, ThreadPool& poo
     for (const LayerSpec& layer : stack.layers) n += layer.sublayers();
     return static_cast<double>(std::max<int64_t>(1, n));
   };
+  TRANSEPT_CHECK(stored_.by_name.empty());
   for (const Entry& e : entries_) {
     float* to = values_.data() + e.offset;
     if (e.decl.init == Init::kZeros || e.decl.init == Init::kOnes) {

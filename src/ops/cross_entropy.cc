@@ -6,6 +6,7 @@
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/weights.h"
 #include "ops/linear.h"
 #include "ops/parallel.h"
 #include "tensor/logit_rows.h"
@@ -43,6 +44,7 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
   for (const int32_t t : targets) TRANSEPT_CHECK(t == kIgnoredTarget || (t >= 0 && t < head.out));
   TRANSEPT_CHECK(per_row.empty() || per_row.size() == targets.size());
   const bool train = context.tape != nullptr && gradient_scale != 0;
+  TRANSEPT_CHECK(head.value || !train);
   const bool flows_back = train && x.gradient;
   const int64_t vocab = head.out, run = std::min(logit_rows(vocab), x.rows);
   // The one that outlives this call comes first, so that the others leave no gap behind it.
@@ -54,7 +56,7 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
     const int64_t rows = std::min(run, x.rows - first);
     const Rows z{logits.data(), rows, vocab, vocab};
     const ConstRows h = ConstRows(x.view()).slice(first, rows);
-    gemm_xwt(context.pool, h, head.value, vocab, 0.f, z,
+    multiply(context.pool, h, head.weight(), vocab, z,
              changes_logits(end)
                  ? TileEpilogue([&](Rows tile, int64_t, int64_t column) { finish_columns(end, tile, column); })
                  : TileEpilogue());

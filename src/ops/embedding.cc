@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kernels/elementwise.h"
+#include "kernels/weights.h"
 #include "ops/parallel.h"
 
 namespace transept {
@@ -35,7 +36,7 @@ Var embed(const OpContext& context, const Param& table, float scale, std::span<c
       const int64_t token = tokens[static_cast<size_t>(r)];
       TRANSEPT_CHECK(token >= 0 && token < table.out);
       const Rows row = y.view().slice(r, 1);
-      copy_rows({table.value + token * width, 1, width, width}, row);
+      read_weight_row(table.weight(), token, row.data);
       if (scale != 1) scale_rows(scale, row);
       for (const Lookup& l : added) {
         const int64_t at = l.row_of[static_cast<size_t>(r)];

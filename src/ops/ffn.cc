@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/gemm.h"
+#include "kernels/weights.h"
 
 namespace transept {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 void first_product(const FfnParams& p, ConstRows x, Rows z, const Tile& t, int64_t half) {
   const int64_t column = half + t.column;
   const Rows out{z.row(t.row) + column, t.rows, t.columns, z.stride};
-  gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride,
-            p.in.value + column * x.width, x.width, 0.f, out.data, out.stride);
+  multiply_tile(x.slice(t.row, t.rows), p.in.weight(), column, t.columns, out);
   if (p.in_bias) add_bias(p.in_bias.value + column, out);
 }
 
@@ -22,6 +22,7 @@ Rows part(Rows z, const Tile& t, int64_t half) { return {z.row(t.row) + half + t
 Var ffn(const OpContext& context, const Var& x, const FfnParams& p, const LinearEnd& end) {
   const int64_t f = p.down.in, in_width = p.gated ? 2 * f : f;
   TRANSEPT_CHECK(p.in.in == x.width && p.in.out == in_width && (!p.in_bias || p.in_bias.out == in_width));
+  TRANSEPT_CHECK((p.in.value && p.down.value) || !context.tape);
   check_end(end, x.rows, p.down.out);
   Buffer z(context.arena, x.rows * in_width);
   const Rows z_view{z.data(), x.rows, in_width, in_width};
@@ -38,7 +39,7 @@ Var ffn(const OpContext& context, const Var& x, const FfnParams& p, const Linear
         activation_forward(p.activation, part(z_view, t, 0), part(a_view, t, 0));
       }
     });
-    gemm_xwt(context.pool, a_view, p.down.value, p.down.out, 0.f, y.view(),
+    multiply(context.pool, a_view, p.down.weight(), p.down.out, y.view(),
              [&](Rows tile, int64_t row, int64_t column) { apply_end(end, tile, row, column); });
   }
   if (context.tape) {

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/gemm.h"
+#include "kernels/weights.h"
 #include "ops/parallel.h"
 
 namespace transept {
@@ -41,11 +42,11 @@ void add_bias_gradient(const OpContext& context, const Param& bias, ConstRows g)
 }
 
 Var linear(const OpContext& context, const Var& x, const Param& weight, const LinearEnd& end) {
-  TRANSEPT_CHECK(weight.in == x.width);
+  TRANSEPT_CHECK(weight.in == x.width && (weight.value || !context.tape));
   check_end(end, x.rows, weight.out);
   const Var y = context.make(x.rows, weight.out);
   const bool has_end = end.bias || end.dropout.p > 0 || end.residual;
-  gemm_xwt(context.pool, x.view(), weight.value, weight.out, 0.f, y.view(),
+  multiply(context.pool, x.view(), weight.weight(), weight.out, y.view(),
            has_end ? TileEpilogue([&](Rows tile, int64_t row, int64_t column) { apply_end(end, tile, row, column); })
                    : TileEpilogue());
   if (context.tape) {

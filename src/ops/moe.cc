@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kernels/gemm.h"
+#include "kernels/weights.h"
 #include "ops/parallel.h"
 
 namespace transept {
@@ -178,11 +179,9 @@ Rows part(Rows x, const Tile& t, int64_t column) {
   return {x.row(t.row) + column + t.column, t.rows, t.columns, x.stride};
 }
 
-// y_e = x_e W_e^T on one tile, w [y width, x.width] and `column` the first of y's columns.
-void times_transposed(ConstRows x, const float* w, const Tile& t, int64_t column, Rows y) {
-  const Rows out = part(y, t, column);
-  gemm_tile(Transpose::kNo, Transpose::kYes, t.rows, t.columns, x.width, 1.f, x.row(t.row), x.stride,
-            w + (column + t.column) * x.width, x.width, 0.f, out.data, out.stride);
+// y_e = x_e W_e^T on one tile, W_e the rows of w from `first` on and `column` the first of y's columns.
+void times_transposed(ConstRows x, const Weight& w, int64_t first, const Tile& t, int64_t column, Rows y) {
+  multiply_tile(x.slice(t.row, t.rows), w, first + column + t.column, t.columns, part(y, t, column));
 }
 
 // dx_e = dy_e W_e on one tile, w [dy.width, width].
@@ -287,9 +286,10 @@ void Call::hidden(const Routed& routed, Rows z, Rows a) const {
     const ConstRows from = routed.of_expert(by_expert, g.group);
     const Rows ze = routed.of_expert(z, g.group), ae = routed.of_expert(a, g.group);
     const Tile& t = g.tile;
-    times_transposed(from, in(g.group), t, 0, ze);
+    const int64_t first = g.group * in_width;
+    times_transposed(from, p.in.weight(), first, t, 0, ze);
     if (p.gated) {
-      times_transposed(from, in(g.group), t, f, ze);
+      times_transposed(from, p.in.weight(), first, t, f, ze);
       gated_forward(p.activation, part(ze, t, 0), part(ze, t, f), part(ae, t, 0));
     } else {
       activation_forward(p.activation, part(ze, t, 0), part(ae, t, 0));
@@ -302,7 +302,8 @@ void Call::outputs(const Routed& routed, Rows a, const LinearEnd& end, Rows y) c
   const Buffer held = make_rows(context, a.rows, out_width);
   const Rows by_expert{held.data(), a.rows, out_width, out_width};
   for_group_tiles(context.pool, routed.places, out_width, [&](const GroupTile& g) {
-    times_transposed(routed.of_expert(a, g.group), down(g.group), g.tile, 0, routed.of_expert(by_expert, g.group));
+    times_transposed(routed.of_expert(a, g.group), p.down.weight(), g.group * out_width, g.tile, 0,
+                     routed.of_expert(by_expert, g.group));
   });
   for_rows(context.pool, y.rows, out_width, [&](int64_t first, int64_t rows) {
     const Rows to = y.slice(first, rows);
@@ -386,7 +387,7 @@ Var moe(const OpContext& context, const Var& x, const MoeParams& p, const Balanc
   const Rows logit_view{logits.data(), x.rows, experts, experts};
   {
     const Buffer input = call.router_input();
-    gemm_xwt(context.pool, {input.data(), x.rows, x.width, x.width}, p.gate.value, experts, 0.f, logit_view);
+    multiply(context.pool, {input.data(), x.rows, x.width, x.width}, p.gate.weight(), experts, logit_view);
   }
   const std::shared_ptr<const Routed> routed = route(context, p.router, losses, layout, logit_view, statistics);
   const int64_t places = routed->routing.places();

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "tensor/arena.h"
 #include "tensor/rows.h"
+#include "tensor/weight.h"
 
 namespace transept {
 
@@ -32,13 +34,17 @@ struct Var {
 };
 
 // A parameter as an op sees it: a matrix [out, in] or a vector. `gradient` is null when it is not trained;
-// contributions are added to it.
+// contributions are added to it. A matrix that is as its checkpoint stores it has no `value`: products read it by
+// weight(), and nothing flows back through it.
 struct Param {
   const float* value = nullptr;
   float* gradient = nullptr;
   int64_t out = 0;
   int64_t in = 1;
-  explicit operator bool() const { return value != nullptr; }
+  std::span<const StoredRows> stored = {};
+  DType dtype = DType::kF32;
+  explicit operator bool() const { return value != nullptr || !stored.empty(); }
+  Weight weight() const { return {value, stored, dtype, in}; }
 };
 
 class Tape {

@@ -165,8 +165,8 @@ struct MlaSpec {
   // Rows of q and q_up: head by head, what does not turn before what does. Rows of kv_down: the latent, then the key
   // that turns. Rows of kv_up: head by head, its key before its value.
   void declare(int64_t hidden_size, Init unit, ParamList& p) const {
-    const auto project = [&](const char* name, int64_t out, int64_t in, Init init, bool biased) {
-      p.add(std::string(name) + ".weight", {out, in}, init);
+    const auto project = [&](const char* name, int64_t out, int64_t in, Init init, bool biased, bool whole = false) {
+      p.add(std::string(name) + ".weight", {out, in}, init, whole);
       if (biased) p.add(std::string(name) + ".bias", {out}, Init::kZeros);
     };
     if (q_lora_rank > 0) {
@@ -178,7 +178,7 @@ struct MlaSpec {
     }
     project("kv_down", record_width(), hidden_size, Init::kNormal, bias);
     p.add("kv_norm.weight", {kv_lora_rank}, unit);
-    project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false);
+    project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false, true);
     project("output", hidden_size, value_width(), Init::kNormalResidual, bias);
   }
   // As 2 n_h d_h of the paper's table 1: without the part that turns.

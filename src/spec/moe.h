@@ -118,7 +118,7 @@ struct MoeSpec {
     p.set_experts(1, 1);
     if (!has_shared()) return;
     shared(ffn).declare(hidden_size, p, "shared_expert.");
-    if (shared_expert_gate) p.add("shared_expert_gate.weight", {1, hidden_size}, Init::kNormal);
+    if (shared_expert_gate) p.add("shared_expert_gate.weight", {1, hidden_size}, Init::kNormal, true);
   }
 };
 

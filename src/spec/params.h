@@ -28,6 +28,7 @@ struct ParamDecl {
   Part part = Part::kAttention;
   int64_t layer = -1;                               // -1: outside the layers
   bool encoder = false;                             // of an encoder-decoder's encoder
+  bool whole = false;                               // ops read it as floats in one block
   int64_t experts = 1;                              // that share it evenly,
   int64_t active_experts = 1;                       // and those of them that one token passes
   bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
@@ -35,9 +36,9 @@ struct ParamDecl {
 
 class ParamList {
  public:
-  void add(std::string name, std::vector<int64_t> shape, Init init) {
+  void add(std::string name, std::vector<int64_t> shape, Init init, bool whole = false) {
     decls_.push_back(
-        {prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_, experts_, active_experts_});
+        {prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_, whole, experts_, active_experts_});
   }
   // The scope of the declarations that follow.
   void scope(std::string prefix, Part part, int64_t layer = -1) {

@@ -136,6 +136,24 @@ TEST_P(Folders, ComeBackAsTheyWere) {
   }
 }
 
+// Matrices that stay in their 16-bit file compute what they compute as floats.
+TEST_P(Folders, RunFromTheFile) {
+  const auto model = load_model(folder_.path());
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const TempFolder half;
+    save_model(*model, half.path(), {.family = case_["config"].at("model_type"), .dtype = dtype});
+    const auto widened = load_model(half.path()), mapped = load_model(half.path(), LoadFor::kRun);
+    int64_t in_floats = 0;
+    for (const Parameters::Entry& e : mapped->parameters().entries()) in_floats += e.stored ? 0 : e.size;
+    // GPT-2's matrices are transposed, and DeepSeek's keys and values are made from their latent in floats.
+    const std::string type = case_["config"].at("model_type");
+    if (type != "gpt2" && !type.starts_with("deepseek")) {
+      EXPECT_LT(2 * in_floats, mapped->parameters().count());
+    }
+    EXPECT_TRUE(close(result(*mapped), result(*widened), tolerance::kLogits)) << dtype_name(dtype);
+  }
+}
+
 // A key that nobody understands is refused in every family.
 TEST_P(Folders, RefuseWhatTheyDoNotUnderstand) {
   Json config = case_["config"];

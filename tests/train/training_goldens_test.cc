@@ -21,7 +21,7 @@ class TrainingGoldens : public ::testing::TestWithParam<std::string> {
   void train(const std::function<void(TrainerOptions&)>& change = {}) {
     const auto folder = goldens() / "train" / GetParam();
     hyper_ = read_json(folder / "hyper.json");
-    model_ = load_model(folder / "init", true);
+    model_ = load_model(folder / "init", LoadFor::kTrain);
     TrainerOptions options;
     options.adamw = {hyper_.at("beta1"), hyper_.at("beta2"), hyper_.at("eps"), hyper_.at("weight_decay"),
                      hyper_.at("clip_grad_norm")};
@@ -100,7 +100,7 @@ class Accumulation : public ::testing::Test {
   void SetUp() override {
     folder_ = goldens() / "bugs";
     golden_ = read_json(folder_ / "cases.json").at("accumulation");
-    model_ = load_model(folder_ / "gpt2", true);
+    model_ = load_model(folder_ / "gpt2", LoadFor::kTrain);
   }
   static Batch batch(const std::vector<std::vector<int32_t>>& rows) {
     Batch b;
@@ -180,7 +180,7 @@ TEST_F(Accumulation, ARaggedBatchIsItsSequencesOneByOne) {
 // B36: with gradients of zero, matrices shrink by lr * decay, and norms and biases stay.
 TEST(DecayGroups, NormsAndBiasesDoNotDecay) {
   for (const char* name : {"llama_biases", "gpt2_tied"}) {
-    const auto model = load_model(goldens() / "logits" / name, true);
+    const auto model = load_model(goldens() / "logits" / name, LoadFor::kTrain);
     const auto before = load_model(goldens() / "logits" / name);
     ThreadPool pool(1);
     AdamW optimizer(model->parameters(), {0.9, 0.95, 1e-8, 0.1, 1.0});

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/problem.h"
+#include "convert/end_tokens.h"
 #include "convert/model_folder.h"
 #include "spec/presets.h"
 
@@ -38,7 +39,8 @@ LoadedModel load_model_argument(const std::string& argument) {
     resolve_spec(argument);  // says what is wrong with it, if anything
     throw InputError(argument, "has no weights", "give a model folder, such as the checkpoint of a training run");
   }
-  return {load_model(*folder), has_tokenizer(*folder) ? load_tokenizer(*folder) : nullptr};
+  return {load_model(*folder), has_tokenizer(*folder) ? load_tokenizer(*folder) : nullptr, read_end_tokens(*folder),
+          *folder};
 }
 
 const Tokenizer& require_tokenizer(const LoadedModel& loaded, const std::string& argument) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/model.h"
 #include "text/tokenizer.h"
@@ -16,6 +17,8 @@ ArchSpec resolve_spec(const std::string& argument);
 struct LoadedModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;  // null when the folder has none
+  std::vector<int32_t> end_tokens;       // that its configuration names
+  std::filesystem::path folder;
 };
 // Weights too; InputError when the argument has none.
 LoadedModel load_model_argument(const std::string& argument);

@@ -29,8 +29,7 @@ std::optional<size_t> index_of(int64_t index, size_t size) {
 // What `of[key]` gives in Python; nothing where it raises a TypeError or a LookupError.
 std::optional<Value> own_item(Heap& heap, const Value& of, const Value& key) {
   if (const Dict* d = as_dict(of)) {
-    const Sequence* s = as_sequence(key);
-    if (as_dict(key) || (s && s->kind == Sequence::Kind::kList)) return std::nullopt;
+    if (!is_hashable(key)) return std::nullopt;
     const Value* found = as_text(key) ? d->find(heap, *as_text(key)) : d->find(heap, key);
     return found ? std::optional(*found) : std::nullopt;
   }
@@ -94,7 +93,7 @@ Value slice(Heap& heap, const Value& of, const Value& begin, const Value& end, c
   const std::string* s = as_text(of);
   const Sequence* all = as_sequence(of);
   if (!s && !(all && all->subscriptable())) throw TemplateError("a " + kind_name(of) + " has no slices");
-  const int64_t size = s ? length(of) : static_cast<int64_t>(all->items.size());
+  const int64_t size = s ? length(heap, of) : static_cast<int64_t>(all->items.size());
   // Python's rules (PySlice_AdjustIndices).
   const int64_t low = by < 0 ? -1 : 0, high = by < 0 ? size - 1 : size;
   const auto clamp = [&](std::optional<int64_t> v, int64_t fallback) {

@@ -130,7 +130,7 @@ Value repeated(Heap& heap, const Value& value, int64_t count) {
   const std::string* s = as_text(value);
   const size_t unit = s ? s->size() : as_sequence(value)->items.size() * sizeof(Value);
   if (unit > 0 && times > kMaxBytes / unit) throw TemplateError("takes too much memory");
-  heap.step(unit * times);
+  heap.copied(unit * times);
   if (s) {
     std::string out;
     out.reserve(unit * times);
@@ -154,7 +154,7 @@ Value binary(Heap& heap, Binary op, const Value& a, const Value& b) {
   const std::string *s = as_text(a), *t = as_text(b);
   const Sequence *x = as_sequence(a), *y = as_sequence(b);
   if (op == Binary::kAdd && s && t) {
-    heap.step(s->size() + t->size());
+    heap.copied(s->size() + t->size());
     return text(heap, *s + *t);
   }
   if (op == Binary::kAdd && plain_sequence(x) && plain_sequence(y) && x->kind == y->kind) {

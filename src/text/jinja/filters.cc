@@ -25,19 +25,35 @@ struct Call {
   Value make(std::string bytes) const { return jinja::text(heap, std::move(bytes)); }
 };
 
-// What a lazy filter of jinja2 gives: it is read once.
-Value iterator(Call& c, std::vector<Value> items) { return list(c.heap, std::move(items), Sequence::Kind::kIterator); }
+// What a lazy filter of jinja2 gives: it is read once, and an error waits until it is met.
+template <class Fill>
+Value iterator(Call& c, const Fill& fill) {
+  std::vector<Value> items;
+  std::string failure;
+  try {
+    fill(items);
+  } catch (const TemplateError& e) {
+    failure = e.what();
+  }
+  const auto sequence = std::make_shared<Sequence>(&c.heap, Sequence::Kind::kIterator, std::move(items));
+  sequence->failure = std::move(failure);
+  c.arguments = {};
+  return sequence;
+}
 
 // ---- text
 
 template <std::string (*map)(std::string_view)>
 Value mapped_text(Call& c) {
-  return c.make(map(c.text()));
+  const std::string s = c.text();
+  c.heap.step(8 * s.size());  // several look-ups a character
+  return c.make(map(s));
 }
 
 // jinja2's own: a word begins at the start and behind - white space ( { [ <.
 Value title_filter(Call& c) {
   const std::string s = c.text();
+  c.heap.step(s.size());
   std::string out;
   const auto begins = [](char32_t ch) {
     return is_space(ch) || ch == '-' || ch == '(' || ch == '{' || ch == '[' || ch == '<';
@@ -76,7 +92,9 @@ Value replace_filter(Call& c) {
 
 Value escape_filter(Call& c) {
   std::string out;
-  for (const char ch : c.text()) {
+  const std::string s = c.text();
+  c.heap.step(s.size());
+  for (const char ch : s) {
     switch (ch) {
       case '&':
         out += "&amp;";
@@ -111,6 +129,8 @@ Value indent_filter(Call& c) {
     if (*n > static_cast<int64_t>(kMaxOutput)) throw TemplateError("makes too long a text");
     indention.assign(static_cast<size_t>(std::max<int64_t>(*n, 0)), ' ');
   }
+  require_defined(c.value);
+  if (!as_text(c.value)) throw TemplateError("indent needs a string, not a " + kind_name(c.value));
   const std::string s = c.text() + "\n";
   const Held room(&c.heap, s.size() * sizeof(std::string_view));
   std::string out = first ? indention : "";
@@ -304,8 +324,8 @@ Value round_filter(Call& c) {
 // ---- sequences
 
 Value first_filter(Call& c) {
-  if (Sequence* s = const_cast<Sequence*>(as_sequence(c.value)); s && !s->sized())
-    return s->next < s->items.size() ? s->items[s->next++] : undefined("there is no first item: the sequence is empty");
+  const auto* s = std::get_if<SequencePtr>(&c.value);
+  if (s && !(*s)->sized() && (*s)->next < (*s)->items.size()) return (*s)->items[(*s)->next++];
   const std::vector<Value> items = iterate(c.heap, c.value);
   return items.empty() ? undefined("there is no first item: the sequence is empty") : items.front();
 }
@@ -319,6 +339,7 @@ Value last_filter(Call& c) {
 
 Value reverse_filter(Call& c) {
   if (const std::string* s = as_text(c.value)) {
+    c.heap.step(s->size());
     const Held room(&c.heap, s->size() * sizeof(std::string_view));
     const auto characters = characters_of(*s);
     std::string out;
@@ -329,50 +350,53 @@ Value reverse_filter(Call& c) {
   std::vector<Value> items = iterate(c.heap, c.value);
   std::reverse(items.begin(), items.end());
   // What cannot be walked backwards becomes a list in jinja2.
-  return s && !s->sized() ? list(c.heap, std::move(items)) : iterator(c, std::move(items));
+  if (s && !s->sized()) return list(c.heap, std::move(items));
+  return iterator(c, [&](std::vector<Value>& out) { out = std::move(items); });
 }
 
 Value items_filter(Call& c) {
-  if (is_undefined(c.value)) return iterator(c, {});
-  const Dict* d = as_dict(c.value);
-  if (!d) throw TemplateError("items needs a dict, not a " + kind_name(c.value));
-  std::vector<Value> items;
-  for (const auto& [key, value] : d->entries) items.push_back(list(c.heap, {key, value}, Sequence::Kind::kTuple));
-  return iterator(c, std::move(items));
+  return iterator(c, [&](std::vector<Value>& out) {
+    if (is_undefined(c.value)) return;
+    const Dict* d = as_dict(c.value);
+    if (!d) throw TemplateError("items needs a dict, not a " + kind_name(c.value));
+    for (const auto& [key, value] : d->entries) out.push_back(list(c.heap, {key, value}, Sequence::Kind::kTuple));
+  });
 }
 
 Value map_filter(Call& c) {
-  std::vector<Value> out;
-  const bool by_path = c.arguments.positional.empty();
-  if (by_path) {
-    const Value path = c.take.need("attribute");
-    const std::optional<Value> fallback = c.take.take("default");
-    for (const Value& item : iterate(c.heap, c.value))
-      out.push_back(at_path(c.heap, item, path, fallback ? &*fallback : nullptr));
-    return iterator(c, std::move(out));
-  }
-  Arguments rest = std::exchange(c.arguments, {});
-  const Value name = rest.positional.front();
-  rest.positional.erase(rest.positional.begin());
-  if (!as_text(name)) throw TemplateError("map needs the name of a filter");
-  for (const Value& item : iterate(c.heap, c.value)) out.push_back(apply_filter(c.heap, *as_text(name), item, rest));
-  return iterator(c, std::move(out));
+  return iterator(c, [&](std::vector<Value>& out) {
+    if (!truth(c.value)) return;
+    if (c.arguments.positional.empty()) {
+      const Value path = c.take.need("attribute");
+      const std::optional<Value> fallback = c.take.take("default");
+      c.take.finish();
+      for (const Value& item : iterate(c.heap, c.value))
+        out.push_back(at_path(c.heap, item, path, fallback ? &*fallback : nullptr));
+      return;
+    }
+    Arguments rest = std::exchange(c.arguments, {});
+    const Value name = rest.positional.front();
+    rest.positional.erase(rest.positional.begin());
+    if (!as_text(name)) throw TemplateError("map needs the name of a filter");
+    for (const Value& item : iterate(c.heap, c.value)) out.push_back(apply_filter(c.heap, *as_text(name), item, rest));
+  });
 }
 
 // select, reject, selectattr, rejectattr.
 template <bool keep, bool by_path>
 Value choose(Call& c) {
-  const Value path = by_path ? c.take.need("") : Value(None{});
-  const std::optional<std::string> test = c.take.string("");
-  Arguments rest;
-  while (auto more = c.take.take("")) rest.positional.push_back(std::move(*more));
-  rest.named = std::exchange(c.arguments.named, {});
-  std::vector<Value> out;
-  for (Value& item : iterate(c.heap, c.value)) {
-    const Value seen = by_path ? at_path(c.heap, item, path) : item;
-    if ((test ? apply_test(c.heap, *test, seen, rest) : truth(seen)) == keep) out.push_back(std::move(item));
-  }
-  return iterator(c, std::move(out));
+  return iterator(c, [&](std::vector<Value>& out) {
+    if (!truth(c.value)) return;
+    const Value path = by_path ? c.take.need("") : Value(None{});
+    const std::optional<std::string> test = c.take.string("");
+    Arguments rest;
+    while (auto more = c.take.take("")) rest.positional.push_back(std::move(*more));
+    rest.named = std::exchange(c.arguments.named, {});
+    for (Value& item : iterate(c.heap, c.value)) {
+      const Value seen = by_path ? at_path(c.heap, item, path) : item;
+      if ((test ? apply_test(c.heap, *test, seen, rest) : truth(seen)) == keep) out.push_back(std::move(item));
+    }
+  });
 }
 
 // What items are ordered and told apart by: an attribute, and lower case unless case matters.
@@ -404,13 +428,24 @@ std::vector<size_t> sorted(Heap& heap, const std::vector<Value>& keys, bool desc
 
 Value sort_filter(Call& c) {
   const bool descending = c.take.flag("reverse", false), case_sensitive = c.take.flag("case_sensitive", false);
-  std::optional<Value> path = c.take.take("attribute");
+  const std::optional<Value> path = c.take.take("attribute");
+  // One attribute, or several with commas between: the keys are lists of them.
+  std::vector<Keys> parts;
   const std::string* names = path ? as_text(*path) : nullptr;
-  if (names && names->find(',') != names->npos) throw TemplateError("sort by several attributes is not supported");
-  const Keys keys(c.heap, case_sensitive, std::move(path));
+  for (std::string_view rest = names ? *names : std::string_view();;) {
+    const size_t comma = rest.find(',');
+    parts.emplace_back(c.heap, case_sensitive,
+                       names ? std::optional(c.make(std::string(rest.substr(0, comma)))) : path);
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
   const std::vector<Value> items = iterate(c.heap, c.value);
   std::vector<Value> by, out;
-  for (const Value& item : items) by.push_back(keys.of(item));
+  for (const Value& item : items) {
+    std::vector<Value> key;
+    for (const Keys& part : parts) key.push_back(part.of(item));
+    by.push_back(list(c.heap, std::move(key)));
+  }
   for (const size_t place : sorted(c.heap, by, descending)) out.push_back(items[place]);
   return list(c.heap, std::move(out));
 }
@@ -436,14 +471,16 @@ Value dictsort_filter(Call& c) {
 Value unique_filter(Call& c) {
   const bool case_sensitive = c.take.flag("case_sensitive", false);
   const Keys keys(c.heap, case_sensitive, c.take.take("attribute"));
-  std::vector<Value> seen, out;
-  for (Value& item : iterate(c.heap, c.value)) {
-    Value key = keys.of(item);
-    if (std::any_of(seen.begin(), seen.end(), [&](const Value& v) { return equal(c.heap, v, key); })) continue;
-    seen.push_back(std::move(key));
-    out.push_back(std::move(item));
-  }
-  return iterator(c, std::move(out));
+  return iterator(c, [&](std::vector<Value>& out) {
+    std::vector<Value> seen;
+    for (Value& item : iterate(c.heap, c.value)) {
+      Value key = keys.of(item);
+      require_hashable(key);
+      if (std::any_of(seen.begin(), seen.end(), [&](const Value& v) { return equal(c.heap, v, key); })) continue;
+      seen.push_back(std::move(key));
+      out.push_back(std::move(item));
+    }
+  });
 }
 
 template <Order wanted>
@@ -482,7 +519,7 @@ struct Filter {
   Value (*run)(Call&);
 };
 
-Value length_filter(Call& c) { return length(c.value); }
+Value length_filter(Call& c) { return length(c.heap, c.value); }
 Value string_filter(Call& c) { return c.make(c.text()); }
 
 constexpr Filter kFilters[] = {

@@ -73,8 +73,9 @@ class PercentFormatter {
         conversion();
       }
     }
-    const size_t given = tuple_ ? tuple_->items.size() : 1;
-    if (next_ < given && !as_dict(values_) && (tuple_ || !named_))
+    // Python takes whatever has items, but no tuple and no string, for a mapping, of which some may be left.
+    const bool mapping = !tuple_ && (as_dict(values_) || as_sequence(values_) || is_undefined(values_));
+    if (next_ < (tuple_ ? tuple_->items.size() : 1) && !mapping)
       throw TemplateError("the format has fewer fields than there are values");
     return std::move(out_);
   }
@@ -110,7 +111,6 @@ class PercentFormatter {
       const Value* found = d->find(heap_, name);
       if (!found) throw TemplateError("the format has no value for \"" + std::string(name) + "\"");
       value = *found;
-      named_ = true;
       at_ = end + 1;
     }
     Field field;
@@ -179,7 +179,6 @@ class PercentFormatter {
   const Value& values_;
   const Sequence* tuple_;
   size_t at_ = 0, next_ = 0;
-  bool named_ = false;
   std::string out_;
 };
 
@@ -202,7 +201,7 @@ class JsonWriter {
 
  private:
   void put(std::string_view part) {
-    heap_.step(part.size());
+    heap_.copied(part.size());
     if (out.size() + part.size() > kMaxOutput) throw TemplateError("makes too long a text");
     out += part;
   }
@@ -358,7 +357,7 @@ std::string replaced(Heap& heap, std::string_view s, std::string_view from, std:
     begin = at + from.size();
     // An empty text stands before every character and at the end.
     search = begin + (!from.empty() ? 0 : at < s.size() ? character_bytes(s[at]) : 1);
-    heap.step(to.size());
+    heap.copied(to.size());
     if (out.size() > kMaxBytes) throw TemplateError("takes too much memory");
   }
   out += s.substr(begin);

@@ -20,10 +20,10 @@ class TemplateError : public std::exception {
   std::string what_;
 };
 
-// A step is a node evaluated, a value compared, or 64 bytes of text looked at: some 2 s of work in all. A conversation
-// of a megabyte takes a hundredth of that.
+// A step is a node evaluated, a value compared, 64 bytes of text looked at or a kilobyte copied: some 2 s of work in
+// all.
 constexpr uint64_t kMaxSteps = 20'000'000;
-constexpr size_t kMaxBytes = size_t{256} << 20;  // of values alive at one time
+constexpr size_t kMaxBytes = size_t{128} << 20;  // of values alive at one time
 constexpr size_t kMaxOutput = size_t{64} << 20;
 constexpr int kMaxNesting = 100;        // of lists and dicts in each other
 constexpr int kMaxCallDepth = 1000;     // of nodes evaluated inside each other, macros included
@@ -35,6 +35,7 @@ class Heap {
     steps_ += 1 + bytes / 64;
     if (steps_ > kMaxSteps) throw TemplateError("takes too many steps");
   }
+  void copied(size_t bytes) { step(bytes / 16); }
   void take(size_t bytes) {
     if (bytes > kMaxBytes - bytes_) throw TemplateError("takes too much memory");
     bytes_ += bytes;

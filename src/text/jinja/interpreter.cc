@@ -162,7 +162,7 @@ T& Interpreter::keep(std::unique_ptr<T> object) {
 Namespace& Interpreter::new_namespace() { return keep(std::make_unique<Namespace>()); }
 
 void Interpreter::write(std::string_view part) {
-  heap_.step(part.size());
+  heap_.copied(part.size());
   if (written_ + part.size() > kMaxOutput) throw TemplateError("writes too long a text");
   written_ += part.size();
   *out_ += part;
@@ -207,26 +207,29 @@ Interpreter::Flow Interpreter::execute(const ForStmt& s) {
   if (s.condition) {
     const Held room(&heap_, items.capacity() * sizeof(Value));
     const Within own(*this, scope_);
-    std::erase_if(items, [&](const Value& item) {
+    std::vector<Value> kept;
+    for (const Value& item : items) {
       assign(s.target, item);
-      return !truth(evaluate(*s.condition));
-    });
-  }
-  if (items.empty()) {
-    const Within own(*this, scope_);
-    return execute(s.otherwise);
+      if (truth(evaluate(*s.condition))) kept.push_back(s.target.is_tuple ? assigned(s.target) : item);
+    }
+    items = std::move(kept);
   }
   const SequencePtr sequence = std::make_shared<Sequence>(&heap_, Sequence::Kind::kTuple, std::move(items));
   const auto loop = std::make_shared<Loop>(sequence);
+  bool finished = false;  // a round that was neither broken off nor cut short
   for (size_t i = 0; i < sequence->items.size(); ++i) {
     heap_.step();
     const Within own(*this, scope_);
     loop->go_to(i);
     scope_->values.emplace("loop", ObjectPtr(loop));
     assign(s.target, sequence->items[i]);
-    if (execute(s.body) == Flow::kBreak) break;
+    const Flow flow = execute(s.body);
+    finished = finished || flow == Flow::kOn;
+    if (flow == Flow::kBreak) break;
   }
-  return Flow::kOn;
+  if (finished) return Flow::kOn;
+  const Within own(*this, scope_);
+  return execute(s.otherwise);
 }
 
 Interpreter::Flow Interpreter::execute(const SetStmt& s) {
@@ -308,6 +311,13 @@ void Interpreter::assign(const Target& target, const Value& value) {
   auto* space = dynamic_cast<Namespace*>(as_object(to));
   if (!space) throw TemplateError("cannot assign to an attribute of \"" + target.name + "\": it is no namespace");
   space->set(heap_, target.attribute, value);
+}
+
+Value Interpreter::assigned(const Target& target) {
+  if (!target.is_tuple) return scope_->values.at(target.name);
+  std::vector<Value> items;
+  for (const Target& part : target.parts) items.push_back(assigned(part));
+  return list(heap_, std::move(items), Sequence::Kind::kTuple);
 }
 
 Value Interpreter::call_macro(const MacroDefinition& m, const std::shared_ptr<Scope>& outer, Arguments arguments) {

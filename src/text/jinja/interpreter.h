@@ -75,6 +75,7 @@ class Interpreter {
   Value call(const Value& callee, Arguments arguments);
   Value filtered(const FilterExpr& e, const Value* block);
   void assign(const Target& target, const Value& value);
+  Value assigned(const Target& target);  // in this scope; a tuple of several
   void write(std::string_view part);
   // Owns it to the end: it may hold itself.
   template <class T>

@@ -129,7 +129,9 @@ class Lexer {
     if (!data.empty()) tokens_.push_back({Kind::kData, line_, std::string(data)});
   }
 
+  // Opened at the very end it is nothing, as in jinja2; and so is a raw block.
   void comment(int line) {
+    if (at_ == source_.size()) return;
     const size_t close = source_.find("#}", at_);
     if (close == source_.npos) fail("a comment is not closed", line);
     const bool signed_end = close > at_ && (source_[close - 1] == '-' || source_[close - 1] == '+');
@@ -150,6 +152,7 @@ class Lexer {
     const int line = line_;
     advance(at - at_);
     line_starting_ = source_[at_ - 1] == '\n';
+    if (at_ == source_.size()) return true;
     for (size_t open = source_.find("{%", at_); open != source_.npos; open = source_.find("{%", open + 1)) {
       const char sign = open + 2 < source_.size() ? source_[open + 2] : '\0';
       size_t end = open + (sign == '-' || sign == '+' ? 3 : 2);

@@ -35,6 +35,11 @@ std::string need_text(Call& c, std::string_view parameter) {
   return std::move(*s);
 }
 
+Value cased(Call& c, std::string (*map)(std::string_view)) {
+  c.heap.step(8 * c.text.size());  // several look-ups a character
+  return jinja::text(c.heap, map(c.text));
+}
+
 enum class Side { kLeft, kRight, kBoth };
 template <Side side>
 Value strip_method(Call& c) {
@@ -176,7 +181,7 @@ Value join_method(Call& c) {
     if (!s) throw TemplateError("join needs strings, not a " + kind_name(v));
     if (!std::exchange(first, false)) out += c.text;
     out += *s;
-    c.heap.step(c.text.size() + s->size());
+    c.heap.copied(c.text.size() + s->size());
     if (out.size() > kMaxBytes) throw TemplateError("takes too much memory");
   }
   return make_text(c, out);
@@ -266,7 +271,7 @@ struct Method {
 };
 
 constexpr Method kTextMethods[] = {
-    {"capitalize", [](Call& c) { return make_text(c, capitalize(c.text)); }},
+    {"capitalize", [](Call& c) { return cased(c, capitalize); }},
     {"count", count_method},
     {"endswith", affix_method<true>},
     {"find", find_method<false, false>},
@@ -278,7 +283,7 @@ constexpr Method kTextMethods[] = {
     {"isspace", [](Call& c) -> Value { return all_characters(c.text, is_space); }},
     {"isupper", [](Call& c) -> Value { return is_upper_text(c.text); }},
     {"join", join_method},
-    {"lower", [](Call& c) { return make_text(c, lower(c.text)); }},
+    {"lower", [](Call& c) { return cased(c, lower); }},
     {"lstrip", strip_method<Side::kLeft>},
     {"partition", partition_method<false>},
     {"removeprefix", remove_affix_method<false>},
@@ -293,8 +298,8 @@ constexpr Method kTextMethods[] = {
     {"splitlines", split_lines_method},
     {"startswith", affix_method<false>},
     {"strip", strip_method<Side::kBoth>},
-    {"title", [](Call& c) { return make_text(c, title(c.text)); }},
-    {"upper", [](Call& c) { return make_text(c, upper(c.text)); }},
+    {"title", [](Call& c) { return cased(c, title); }},
+    {"upper", [](Call& c) { return cased(c, upper); }},
 };
 constexpr Method kDictMethods[] = {
     {"copy", [](Call& c) { return c.self; }},         {"get", get_method},

@@ -2,8 +2,10 @@
 // transformers (trim_blocks, lstrip_blocks, ImmutableSandboxedEnvironment, break and continue, the block `generation`,
 // raise_exception, strftime_now, and a tojson that escapes no HTML). tools/make_chat_goldens.py compares the two.
 //
-// What differs: integers have 64 bits; inheritance, imports, recursive loops and the filters that no chat template
-// uses are refused; `safe` and `escape` give plain strings; a rendering is bounded (text/jinja/heap.h).
+// What differs: integers have 64 bits; a name is looked up when it is read (jinja2 settles before it renders that a
+// variable which the template sets further down is not the one that it was given); inheritance, imports, recursive
+// loops and the filters that no chat template uses are refused; `safe` and `escape` give plain strings; a rendering is
+// bounded (text/jinja/heap.h).
 #pragma once
 
 #include <memory>

@@ -43,6 +43,12 @@ bool divides(Call& c) {
   return is_number(r) && as_double(r) == 0;
 }
 
+bool has_case(Call& c, bool (*is)(std::string_view)) {
+  const std::string s = to_text(c.heap, c.value);
+  c.heap.step(s.size());
+  return is(s);
+}
+
 struct Test {
   std::string_view name;
   bool (*run)(Call&);
@@ -56,7 +62,8 @@ constexpr Test kTests[] = {
     {">", compares<Comparison::kGreater>},
     {">=", compares<Comparison::kGreaterEqual>},
     {"boolean", [](Call& c) { return std::holds_alternative<bool>(c.value); }},
-    {"callable", [](Call& c) { return as_object(c.value) && as_object(c.value)->callable(); }},
+    {"callable",
+     [](Call& c) { return is_undefined(c.value) || (as_object(c.value) && as_object(c.value)->callable()); }},
     {"defined", [](Call& c) { return !is_undefined(c.value); }},
     {"divisibleby", divides},
     {"eq", compares<Comparison::kEqual>},
@@ -73,7 +80,7 @@ constexpr Test kTests[] = {
      [](Call& c) { return is_undefined(c.value) || as_text(c.value) || as_dict(c.value) || as_sequence(c.value); }},
     {"le", compares<Comparison::kLessEqual>},
     {"lessthan", compares<Comparison::kLess>},
-    {"lower", [](Call& c) { return is_lower_text(to_text(c.heap, c.value)); }},
+    {"lower", [](Call& c) { return has_case(c, is_lower_text); }},
     {"lt", compares<Comparison::kLess>},
     {"mapping", [](Call& c) { return as_dict(c.value) != nullptr; }},
     {"ne", compares<Comparison::kUnequal>},
@@ -85,7 +92,7 @@ constexpr Test kTests[] = {
     {"string", [](Call& c) { return as_text(c.value) != nullptr; }},
     {"true", [](Call& c) { return std::holds_alternative<bool>(c.value) && std::get<bool>(c.value); }},
     {"undefined", [](Call& c) { return is_undefined(c.value); }},
-    {"upper", [](Call& c) { return is_upper_text(to_text(c.heap, c.value)); }},
+    {"upper", [](Call& c) { return has_case(c, is_upper_text); }},
 };
 
 }  // namespace

@@ -24,16 +24,6 @@ int deeper(int depth, const Value& inner) {
   return depth;
 }
 
-// Python's hash rules, as far as values of one dict can differ: lists and dicts are no keys.
-void require_hashable(const Value& value) {
-  const Sequence* s = as_sequence(value);
-  if (as_dict(value) || (s && s->kind == Sequence::Kind::kList))
-    throw TemplateError("a " + kind_name(value) + " cannot be a key");
-  if (s && s->kind == Sequence::Kind::kTuple) {
-    for (const Value& item : s->items) require_hashable(item);
-  }
-}
-
 Order order_numbers(const Value& a, const Value& b) {
   const auto i = as_integer(a), j = as_integer(b);
   if (i && j) return *i < *j ? Order::kLess : *i == *j ? Order::kEqual : Order::kGreater;
@@ -117,7 +107,7 @@ class ReprWriter {
 
  private:
   void put(std::string_view part) {
-    heap_.step(part.size());
+    heap_.copied(part.size());
     if (out.size() + part.size() > kMaxOutput) throw TemplateError("makes too long a text");
     out += part;
   }
@@ -220,7 +210,7 @@ void Namespace::set(Heap& heap, std::string_view name, Value value) {
 Value undefined(std::string why) { return Undefined{std::make_shared<const std::string>(std::move(why))}; }
 
 Value text(Heap& heap, std::string bytes) {
-  heap.step(bytes.size());
+  heap.copied(bytes.size());
   return std::make_shared<const String>(&heap, std::move(bytes));
 }
 
@@ -348,6 +338,17 @@ void require_defined(const Value& value) {
   if (const auto* u = std::get_if<Undefined>(&value)) throw TemplateError(u->why ? *u->why : "a value is undefined");
 }
 
+// As far as values differ in it: lists and dicts have no hash, nor has a tuple of them.
+bool is_hashable(const Value& value) {
+  const Sequence* s = as_sequence(value);
+  if (as_dict(value) || (s && s->kind == Sequence::Kind::kList)) return false;
+  return !s || s->kind != Sequence::Kind::kTuple || std::all_of(s->items.begin(), s->items.end(), is_hashable);
+}
+
+void require_hashable(const Value& value) {
+  if (!is_hashable(value)) throw TemplateError("a " + kind_name(value) + " cannot be a key");
+}
+
 bool truth(const Value& value) {
   if (const bool* b = std::get_if<bool>(&value)) return *b;
   if (is_number(value)) return as_double(value) != 0;
@@ -364,7 +365,7 @@ bool equal(Heap& heap, const Value& a, const Value& b) {
   if (is_undefined(a) || is_none(a)) return true;
   if (const std::string* s = as_text(a)) {
     const std::string& t = *as_text(b);
-    if (s->size() == t.size()) heap.step(s->size());
+    if (s->size() == t.size()) heap.copied(s->size());
     return *s == t;
   }
   if (const Sequence* s = as_sequence(a)) return equal_sequences(heap, *s, *as_sequence(b));
@@ -398,7 +399,7 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
   if (const std::string* s = as_text(container)) {
     const std::string* part = as_text(item);
     if (!part) throw TemplateError("cannot look for a " + kind_name(item) + " in a str object");
-    heap.step(s->size());
+    heap.step(s->size() / 4);
     return find_text(*s, *part) != std::string::npos;
   }
   if (const Dict* d = as_dict(container)) return d->find(heap, item) != nullptr;
@@ -406,9 +407,12 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
   return std::any_of(items.begin(), items.end(), [&](const Value& v) { return equal(heap, v, item); });
 }
 
-int64_t length(const Value& value) {
+int64_t length(Heap& heap, const Value& value) {
   if (is_undefined(value)) return 0;
-  if (const std::string* s = as_text(value)) return static_cast<int64_t>(count_characters(*s));
+  if (const std::string* s = as_text(value)) {
+    heap.copied(s->size());
+    return static_cast<int64_t>(count_characters(*s));
+  }
   if (const Dict* d = as_dict(value)) return static_cast<int64_t>(d->entries.size());
   if (const Sequence* s = as_sequence(value); s && s->sized()) return static_cast<int64_t>(s->items.size());
   throw TemplateError("a " + kind_name(value) + " has no length");
@@ -423,6 +427,7 @@ std::vector<Value> iterate(Heap& heap, const Value& value) {
     if (from.sized()) return from.items;
     items.assign(from.items.begin() + static_cast<std::ptrdiff_t>(from.next), from.items.end());
     from.next = from.items.size();
+    if (!from.failure.empty()) throw TemplateError(from.failure);
     return items;
   }
   if (const Dict* d = as_dict(value)) {
@@ -475,7 +480,7 @@ std::string to_text(Heap& heap, const Value& value) {
   if (const int64_t* i = std::get_if<int64_t>(&value)) return std::to_string(*i);
   if (const double* d = std::get_if<double>(&value)) return float_text(*d);
   if (const std::string* s = as_text(value)) {
-    heap.step(s->size());
+    heap.copied(s->size());
     return *s;
   }
   if (const Object* object = as_object(value))

@@ -46,8 +46,9 @@ struct Sequence {
   Held held;
   Kind kind;
   std::vector<Value> items;
-  size_t next = 0;  // kIterator: what comes next; it is read once
-  int depth = 1;    // of nesting
+  size_t next = 0;      // kIterator: what comes next; it is read once
+  std::string failure;  // kIterator: what is wrong behind its last item; "": nothing
+  int depth = 1;        // of nesting
   // Whether it has a length and can be read more than once.
   bool sized() const { return kind != Kind::kIterator; }
   bool subscriptable() const { return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kRange; }
@@ -107,13 +108,17 @@ std::string kind_name(const Value& value);
 // TemplateError when the value is undefined, saying why.
 void require_defined(const Value& value);
 
+// Whether it can be a key of a dict; TemplateError when it cannot.
+bool is_hashable(const Value& value);
+void require_hashable(const Value& value);
+
 bool truth(const Value& value);
 bool equal(Heap& heap, const Value& a, const Value& b);
 // Negative, 0, positive; TemplateError when Python would not order them. A number that is none is neither.
 enum class Order { kLess, kEqual, kGreater, kNone };
 Order order(Heap& heap, const Value& a, const Value& b);
 bool contains(Heap& heap, const Value& container, const Value& item);
-int64_t length(const Value& value);  // TemplateError when it has none
+int64_t length(Heap& heap, const Value& value);  // TemplateError when it has none
 // The items that a loop over it sees: characters, items, keys. Empties an iterator. TemplateError when there are none.
 std::vector<Value> iterate(Heap& heap, const Value& value);
 

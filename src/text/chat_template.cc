@@ -91,12 +91,10 @@ Json prepared(const Json& messages) {
     for (const char* key : {"reasoning_content", "thinking", "reasoning"}) {
       if (!kept.contains(key)) continue;
       const Json thought = kept[key];
-      if (!kept.contains("thinking")) {
-        Json first = {{"thinking", thought}};
-        first.update(kept);
-        kept = std::move(first);
-      }
-      kept["reasoning_content"] = thought;
+      Json named = {{"thinking", thought}};
+      named.update(kept);
+      named["reasoning_content"] = thought;
+      kept = std::move(named);
       break;
     }
     out.push_back(std::move(kept));

@@ -172,6 +172,10 @@ class Chat(Models):
         said = [self.json("chat", self.run_folder, "--seed", seed, "--max-tokens", 30, stdin="a\nb\n")["messages"] for seed in (1, 1, 2)]
         self.assertEqual(said[0], said[1])
         self.assertNotEqual(said[0], said[2])
+        # The same text gets another answer in the next turn.
+        self.put("chat_template.jinja", "{{ messages[-1].content }}")
+        messages = self.json("chat", self.run_folder, "--max-tokens", 30, stdin="a\na\n")["messages"]
+        self.assertNotEqual(messages[1]["content"], messages[3]["content"])
 
     def test_end_tokens_of_the_configuration(self):
         whole = self.chat("hi")["answers"][0]["tokens"]

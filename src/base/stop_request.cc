@@ -13,9 +13,9 @@ std::atomic<bool> requested{false};
 
 // A frame holds all vector registers: 3 KiB with AVX-512, 11 KiB with AMX.
 alignas(64) std::array<std::byte, 64 << 10> handler_stack;
-}  // namespace
 
-void catch_stop_signals() {
+// The next signal of this kind sets the flag.
+void set_flag_at(int signal) {
   stack_t stack{};
   stack.ss_sp = handler_stack.data();
   stack.ss_size = handler_stack.size();
@@ -23,8 +23,20 @@ void catch_stop_signals() {
   struct sigaction action{};
   action.sa_handler = [](int) { requested.store(true, std::memory_order_relaxed); };
   action.sa_flags = SA_ONSTACK | SA_RESTART | SA_RESETHAND;
-  for (int signal : {SIGINT, SIGTERM}) TRANSEPT_CHECK(sigaction(signal, &action, nullptr) == 0);
+  TRANSEPT_CHECK(sigaction(signal, &action, nullptr) == 0);
 }
+}  // namespace
+
+void catch_stop_signals() {
+  for (int signal : {SIGINT, SIGTERM}) set_flag_at(signal);
+}
+
+void catch_next_interrupt() {
+  requested.store(false, std::memory_order_relaxed);
+  set_flag_at(SIGINT);
+}
+
+void release_interrupt() { TRANSEPT_CHECK(std::signal(SIGINT, SIG_DFL) != SIG_ERR); }
 
 const std::atomic<bool>& stop_requested() { return requested; }
 

@@ -15,8 +15,14 @@ namespace transept {
 // once. To be called from the main thread, which alone takes signals.
 void catch_stop_signals();
 
-// Set by the handler, never cleared.
+// Set by the handler.
 const std::atomic<bool>& stop_requested();
+
+// The first SIGINT from now on sets stop_requested(), which is false again until then; SIGTERM is left as it is. For a
+// program that a user stops in what it does, not altogether.
+void catch_next_interrupt();
+// Leaves SIGINT to the system again, which ends the process.
+void release_interrupt();
 
 // While it lives, the calling thread, and each thread it starts for good, takes no signals but those that a fault in
 // the thread itself raises.

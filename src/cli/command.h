@@ -46,6 +46,7 @@ void print_json(const Json& document);
 void print_json_line(const Json& document);
 
 void register_bench(Registry& registry);
+void register_chat(Registry& registry);
 void register_convert(Registry& registry);
 void register_detokenize(Registry& registry);
 void register_embed(Registry& registry);

@@ -127,6 +127,7 @@ void register_generate(Registry& registry) {
     const LoadedModel loaded = load_model_argument(o->model);
     const Tokenizer& tokenizer = require_tokenizer(loaded, o->model);
     const ArchSpec& spec = loaded.model->spec();
+    options.end_tokens = loaded.end_tokens;
     // No more cache than the answers can need.
     const int64_t longest = o->context > 0 ? o->context : spec.max_position_embeddings;
     int64_t wanted = 1, source = 0;
@@ -161,6 +162,7 @@ void register_generate(Registry& registry) {
           writer.finish(g, "");
         }
       }
+      if (as_json) document["timings"]["load_seconds"] = loaded.load_seconds;
       if (!o->prompts.empty()) {
         document["prompt"] = p.text;
         print_json_line(document);

@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   globals.command_line = quoted(argc, argv);
   Registry registry{app, globals, {}};
   register_bench(registry);
+  register_chat(registry);
   register_convert(registry);
   register_detokenize(registry);
   register_embed(registry);

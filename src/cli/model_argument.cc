@@ -1,10 +1,12 @@
 #include "cli/model_argument.h"
 
 #include <charconv>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/problem.h"
+#include "convert/end_tokens.h"
 #include "convert/model_folder.h"
 #include "spec/presets.h"
 
@@ -40,7 +42,11 @@ fs::path resolve_folder(const std::string& argument) {
 
 LoadedModel load_model_argument(const std::string& argument) {
   const fs::path folder = resolve_folder(argument);
-  return {load_model(folder, LoadFor::kRun), has_tokenizer(folder) ? load_tokenizer(folder) : nullptr};
+  const auto start = std::chrono::steady_clock::now();
+  auto model = load_model(folder, LoadFor::kRun);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return {std::move(model), has_tokenizer(folder) ? load_tokenizer(folder) : nullptr, read_end_tokens(folder), folder,
+          seconds.count()};
 }
 
 const Tokenizer& require_tokenizer(const LoadedModel& loaded, const std::string& argument) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/model.h"
 #include "text/tokenizer.h"
@@ -19,6 +20,9 @@ std::filesystem::path resolve_folder(const std::string& argument);
 struct LoadedModel {
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;  // null when the folder has none
+  std::vector<int32_t> end_tokens;       // that its configuration names
+  std::filesystem::path folder;
+  double load_seconds = 0;  // of the weights
 };
 // Weights too; InputError when the argument has none.
 LoadedModel load_model_argument(const std::string& argument);

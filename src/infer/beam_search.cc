@@ -135,7 +135,7 @@ BeamGeneration beam_search(Decoder& decoder, const Tokenizer& tokenizer, std::st
     for (const Candidate& c : candidates) {
       Live h = live[c.parent];
       h.log_probability = c.log_probability;
-      if (!options.ignore_eos && tokenizer.eos() == c.token) {
+      if (ends_text(options, tokenizer, c.token)) {
         finished.add(std::move(h), "stop", length);
         continue;
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/check.h"
 #include "base/problem.h"
 #include "infer/answer_text.h"
 
@@ -40,9 +41,10 @@ Prompt encode_prompt(const ArchSpec& spec, const Tokenizer& tokenizer, std::stri
 }
 
 std::span<const float> read_prompt(Decoder& decoder, const Prompt& prompt) {
-  decoder.reset();
+  TRANSEPT_CHECK(prompt.kept == 0 || (prompt.kept == decoder.position() && prompt.source.empty()));
+  if (prompt.kept == 0) decoder.reset();
   if (!prompt.source.empty()) decoder.read_source(prompt.source);
-  return decoder.feed(prompt.tokens);
+  return decoder.feed(std::span(prompt.tokens).subspan(static_cast<size_t>(prompt.kept)));
 }
 
 size_t known_tokens(const ArchSpec& spec, const Tokenizer& tokenizer) {
@@ -53,9 +55,20 @@ int64_t longest_answer(const Decoder& decoder, const GenerateOptions& options) {
   return std::min(options.max_tokens, decoder.context() - decoder.position() + 1);
 }
 
+bool ends_text(const GenerateOptions& options, const Tokenizer& tokenizer, int32_t token) {
+  if (options.ignore_eos) return false;
+  return tokenizer.eos() == token ||
+         std::find(options.end_tokens.begin(), options.end_tokens.end(), token) != options.end_tokens.end();
+}
+
 Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view text, const GenerateOptions& options,
                     const std::function<bool(std::string_view)>& emit) {
-  const Prompt prompt = encode_prompt(decoder.spec(), tokenizer, text, decoder.prompt_context());
+  return generate(decoder, tokenizer, encode_prompt(decoder.spec(), tokenizer, text, decoder.prompt_context()), options,
+                  emit);
+}
+
+Generation generate(Decoder& decoder, const Tokenizer& tokenizer, const Prompt& prompt, const GenerateOptions& options,
+                    const std::function<bool(std::string_view)>& emit) {
   Generation result;
   result.prompt_tokens = prompt.length();
   result.finish_reason = "length";
@@ -70,13 +83,13 @@ Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_vi
   const size_t known = known_tokens(decoder.spec(), tokenizer);
   auto start = Clock::now();
   std::span<const float> logits = read_prompt(decoder, prompt);
-  result.prefill_tokens_per_second = static_cast<double>(result.prompt_tokens) / seconds_since(start);
+  result.prefill_tokens_per_second = static_cast<double>(result.prompt_tokens - prompt.kept) / seconds_since(start);
   const int64_t longest = longest_answer(decoder, options);
   start = Clock::now();
   int64_t fed = 0;
   while (static_cast<int64_t>(result.tokens.size()) < longest) {
     const int32_t token = sampler.next(logits.first(known));
-    if (!options.ignore_eos && tokenizer.eos() == token) {
+    if (ends_text(options, tokenizer, token)) {
       result.finish_reason = "stop";
       break;
     }

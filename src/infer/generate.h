@@ -20,6 +20,8 @@ namespace transept {
 struct Prompt {
   std::vector<int32_t> source;  // encoder-decoder: the text
   std::vector<int32_t> tokens;  // the text or, behind an encoder, the token that every answer begins with
+  // How many of the tokens the decoder has been fed already, and nothing else: 0 makes it begin anew.
+  int64_t kept = 0;
   int64_t length() const { return static_cast<int64_t>(source.empty() ? tokens.size() : source.size()); }
 };
 
@@ -28,7 +30,8 @@ struct Prompt {
 Prompt encode_prompt(const ArchSpec& spec, const Tokenizer& tokenizer, std::string_view text, int64_t context,
                      const std::string& where = "--prompt");
 
-// Resets the decoder and feeds it the prompt; gives the logits that follow.
+// Feeds the decoder what it does not hold of the prompt, having reset it unless it holds some; gives the logits that
+// follow.
 std::span<const float> read_prompt(Decoder& decoder, const Prompt& prompt);
 
 // How many tokens, from id 0 on, can be chosen: the model's vocabulary may be padded beyond the tokenizer's.
@@ -37,9 +40,13 @@ size_t known_tokens(const ArchSpec& spec, const Tokenizer& tokenizer);
 struct GenerateOptions {
   int64_t max_tokens = 200;
   SamplingOptions sampling;
-  std::vector<std::string> stop = {};  // text ends before the first of these; it is not given out
+  std::vector<std::string> stop = {};    // text ends before the first of these; it is not given out
+  std::vector<int32_t> end_tokens = {};  // what ends a text beside the tokenizer's end token
   bool ignore_eos = false;
 };
+
+// Whether the token ends a text instead of belonging to it.
+bool ends_text(const GenerateOptions& options, const Tokenizer& tokenizer, int32_t token);
 
 // Tokens that an answer may have at the most once the prompt has been read: the last one needs no place in the context.
 int64_t longest_answer(const Decoder& decoder, const GenerateOptions& options);
@@ -56,5 +63,8 @@ struct Generation {
 // early. The decoder is reset first. InputError as by encode_prompt.
 Generation generate(Decoder& decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<bool(std::string_view)>& emit = {});
+// The same from a prompt that is encoded already and fits into the context.
+Generation generate(Decoder& decoder, const Tokenizer& tokenizer, const Prompt& prompt, const GenerateOptions& options,
+                    const std::function<bool(std::string_view)>& emit = {});
 
 }  // namespace transept

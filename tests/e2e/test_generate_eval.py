@@ -37,7 +37,7 @@ class Generate(Trained):
     def test_keys_and_greedy(self):
         first = self.generate("--temperature", 0)
         self.assertEqual(set(first), {"text", "tokens", "finish_reason", "prompt_tokens", "timings"})
-        self.assertEqual(set(first["timings"]), {"prefill_tokens_per_second", "decode_tokens_per_second"})
+        self.assertEqual(set(first["timings"]), {"load_seconds", "prefill_tokens_per_second", "decode_tokens_per_second"})
         self.assertEqual((first["finish_reason"], len(first["tokens"]), first["prompt_tokens"]), ("length", 40, 4))
         self.assertEqual(first["text"], self.json("detokenize", self.model, "--tokens", ",".join(map(str, first["tokens"])))["text"])
         for more in (("--temperature", 0), ("--temperature", 0, "--seed", 5), ("--top-k", 1), ("--top-p", 1e-9), ("--temperature", 0, "--threads", 1)):

@@ -164,15 +164,4 @@ void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_
           [&](const OpContext&, ConstRows h) { copy_rows(h, {out.data(), h.rows, width, width}); });
 }
 
-std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens) {
-  const int64_t rows = static_cast<int64_t>(tokens.size());
-  if (rows == 0) throw InputError("tokens", "are none", "give one at least");
-  model.check_input(tokens, rows - 1, "tokens");
-  Arena arena;
-  const OpContext op{pool, arena, nullptr};
-  const ForwardCall call{.tokens = tokens, .layout = equal_sequences(1, rows), .dropout = {}, .observe = {}};
-  const Var h = model.spec().encoder_decoder() ? model.encoded(op, call) : model.hidden(op, call);
-  return model.pool(op, ConstRows(h.view()));
-}
-
 }  // namespace transept

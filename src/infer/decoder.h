@@ -74,8 +74,5 @@ void forward_logits(const Model& model, ThreadPool& pool, std::span<const int32_
 // As above, the last hidden states, out [tokens.size(), hidden].
 void forward_hidden(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens, std::span<float> out,
                     std::span<const int32_t> source = {});
-// A sequence as one vector [hidden], by Model::pool over its last hidden states: those of the encoder where there is
-// one.
-std::vector<float> embed_sequence(const Model& model, ThreadPool& pool, std::span<const int32_t> tokens);
 
 }  // namespace transept

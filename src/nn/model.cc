@@ -84,16 +84,16 @@ void Model::logits(const OpContext& op, ConstRows hidden_rows, Rows out) const {
   finish_logits(op.pool, logits_end_, out);
 }
 
-std::vector<float> Model::pool(const OpContext& op, ConstRows hidden_rows) const {
-  TRANSEPT_CHECK(hidden_rows.rows > 0);
+std::vector<float> Model::pool(const OpContext& op, ConstRows hidden_rows, Pooling pooling, bool pooler) const {
+  TRANSEPT_CHECK(hidden_rows.rows > 0 && (pooler_ || !pooler));
   std::vector<float> pooled(static_cast<size_t>(hidden_rows.width), 0.f);
-  if (spec_.pooling == Pooling::kCls) {
+  if (pooling == Pooling::kCls) {
     std::copy_n(hidden_rows.row(0), hidden_rows.width, pooled.begin());
   } else {
     sum_columns(hidden_rows, pooled.data());
     for (float& x : pooled) x /= static_cast<float>(hidden_rows.rows);
   }
-  if (!pooler_) return pooled;
+  if (!pooler) return pooled;
   std::vector<float> out(pooled.size());
   const int64_t width = hidden_rows.width;
   multiply(op.pool, {pooled.data(), 1, width, width}, pooler_.weight(), width, {out.data(), 1, width, width});

@@ -51,8 +51,8 @@ class Model {
   // Sum of -log p(target) over these hidden rows, as ops/cross_entropy.h says.
   LossSum loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
                std::span<float> per_row = {}) const;
-  // One vector for a sequence's hidden rows, as the spec's pooling and pooler say.
-  std::vector<float> pool(const OpContext& op, ConstRows hidden_rows) const;
+  // One vector for a sequence's hidden rows; `pooler`: through the model's linear layer and tanh.
+  std::vector<float> pool(const OpContext& op, ConstRows hidden_rows, Pooling pooling, bool pooler) const;
 
   // InputError when a token is outside the vocabulary or a position has no encoding (`where` names the input).
   void check_input(std::span<const int32_t> tokens, int64_t last_position, const std::string& where) const;

@@ -232,6 +232,21 @@ class Embed(Trained):
             self.assertAlmostEqual(a, float(b), places=6)
 
     def test_calls(self):
+        # Many texts, whatever the batch; vectors of length 1.
+        texts = self.tmp / "texts.json"
+        texts.write_text(json.dumps(["The king", "a", "apples and pears"]))
+        for batch in (1, 2, 32):
+            many = self.json("embed", self.model, "--texts", texts, "--batch", batch)
+            self.assertEqual(len(many["embeddings"]), 3)
+            for x, y in zip(many["embeddings"][0], numbers, strict=True):
+                self.assertAlmostEqual(x, y, places=4)
+        unit = self.json("embed", self.model, "--text", "The king", "--normalize")["embedding"]
+        self.assertAlmostEqual(sum(x * x for x in unit), 1, places=5)
+        cls = self.json("embed", self.model, "--text", "The king", "--pooling", "cls")["embedding"]
+        self.assertNotEqual(cls, numbers)
+        self.assert_refused("embed", self.model, "--text", "x", "--pooling", "max", status=2, says=["mean and cls"])
+        texts.write_text(json.dumps(["a", 3]))
+        self.assert_refused("embed", self.model, "--texts", texts, status=2, says=["texts.json"])
         self.assert_refused("embed", self.model, "--text", "", status=2, says=["--text"])
         self.assert_refused("embed", self.model, "--text", "x" * (CONTEXT + 1), status=2, says=["--text"])
         self.assert_refused("embed", "gpt2", "--text", "x", status=2, says=["gpt2"])

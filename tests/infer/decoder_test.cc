@@ -149,46 +149,5 @@ TEST(Decoder, SourcesMustFit) {
   EXPECT_THROW(d.read_source(std::vector<int32_t>{29}), InputError);
 }
 
-// The mean of hidden states or the first of them, those of the encoder where there is one, through the pooler.
-TEST(Embedding, IsThePooledStates) {
-  ThreadPool pool(1);
-  const auto ids = random_ids(6, 29, 4);
-  for (const char* topology : {"decoder", "encoder", "encoder_decoder"}) {
-    for (const char* pooling : {"mean", "cls"}) {
-      for (const bool pooler : {false, true}) {
-        const auto m = random_model(spec_of(topology, {{"pooling", pooling}, {"pooler", pooler}}), false);
-        const auto got = embed_sequence(*m, pool, ids);
-        ASSERT_EQ(got.size(), 24u);
-        Arena arena;
-        const OpContext op{pool, arena, nullptr};
-        const ForwardCall call{.tokens = ids, .layout = equal_sequences(1, 6), .dropout = {}, .observe = {}};
-        const Var h = m->spec().encoder_decoder() ? m->encoded(op, call) : m->hidden(op, call);
-        std::vector<double> pooled(24);
-        for (size_t i = 0; i < 24; ++i) {
-          for (int64_t r = 0; r < 6; ++r) {
-            if (r == 0 || std::string(pooling) == "mean") pooled[i] += static_cast<double>(h.view().row(r)[i]);
-          }
-          if (std::string(pooling) == "mean") pooled[i] /= 6;
-        }
-        if (pooler) {
-          const auto weight = m->parameters().values(*m->parameters().find("pooler.weight"));
-          const auto bias = m->parameters().values(*m->parameters().find("pooler.bias"));
-          std::vector<double> out(24);
-          for (size_t o = 0; o < 24; ++o) {
-            double sum = static_cast<double>(bias[o]);
-            for (size_t i = 0; i < 24; ++i) sum += static_cast<double>(weight[o * 24 + i]) * pooled[i];
-            out[o] = std::tanh(sum);
-          }
-          pooled = out;
-        }
-        for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(static_cast<double>(got[i]), pooled[i], tolerance::kKernel * 10);
-      }
-    }
-  }
-  const auto m = random_model(spec_of("decoder"), false);
-  EXPECT_THROW(embed_sequence(*m, pool, {}), InputError);
-  EXPECT_THROW(embed_sequence(*m, pool, random_ids(41, 29, 1)), InputError);
-}
-
 }  // namespace
 }  // namespace transept

@@ -173,15 +173,28 @@ TEST(Jinja, DeepButSaneTemplatesPass) {
   EXPECT_EQ(render(branches + "{% endif %}", {{"a", 4999}}), "4999");
 }
 
+TEST(Jinja, SortingIsStableAndHoldsWhateverItIsTold) {
+  EXPECT_EQ(render("{{ [[2, 'a'], [1, 'b'], [2, 'c'], [1, 'd']]|sort(attribute=0)|map(attribute=1)|join }}"), "bdac");
+  EXPECT_EQ(
+      render("{{ [[2, 'a'], [1, 'b'], [2, 'c'], [1, 'd']]|sort(attribute=0, reverse=true)|map(attribute=1)|join }}"),
+      "acbd");
+  // Numbers that are none have no order.
+  EXPECT_EQ(render("{{ (range(300)|map('float')|list + ['nan'|float] * 300)|sort|length }}"), "600");
+  EXPECT_EQ(
+      render("{% set ns = namespace(l=[]) %}{% for i in range(400) %}"
+             "{% set ns.l = ns.l + ['nan'|float if i is odd else i * 7919 % 400] %}{% endfor %}{{ ns.l|sort|length }}"),
+      "400");
+}
+
 TEST(Jinja, LongConversationsAreFarFromTheBounds) {
   Json messages = Json::array();
-  for (int i = 0; i < 2000; ++i)
+  for (int i = 0; i < 1000; ++i)
     messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", std::string(1000, 'x')}});
   const std::string text = render(
       "{% set ns = namespace(all='') %}{% for m in messages %}{% set ns.all = ns.all + '<|' + m['role'] + '|>' + "
       "m['content']|trim + '\\n' %}{% endfor %}{{ ns.all }}",
       {{"messages", messages}});
-  EXPECT_GT(text.size(), 2000000U);
+  EXPECT_GT(text.size(), 1000000U);
 }
 
 TEST(Jinja, TheTimeIsNow) {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
-#include <numeric>
 
 #include "text/jinja/access.h"
 #include "text/jinja/arithmetic.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/format.h"
+#include "text/jinja/sorting.h"
 
 namespace transept::jinja {
 namespace {
@@ -418,12 +418,9 @@ class Keys {
 
 // Places of the keys in ascending order; equal ones stay as they are, also when it is turned.
 std::vector<size_t> sorted(Heap& heap, const std::vector<Value>& keys, bool descending) {
-  std::vector<size_t> places(keys.size());
-  std::iota(places.begin(), places.end(), size_t{0});
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
-    return descending ? order(heap, keys[b], keys[a]) == Order::kLess : order(heap, keys[a], keys[b]) == Order::kLess;
+  return sorted_places(keys.size(), [&](size_t a, size_t b) {
+    return order(heap, keys[descending ? b : a], keys[descending ? a : b]) == Order::kLess;
   });
-  return places;
 }
 
 Value sort_filter(Call& c) {

@@ -7,6 +7,7 @@
 
 #include "text/jinja/access.h"
 #include "text/jinja/characters.h"
+#include "text/jinja/sorting.h"
 
 namespace transept::jinja {
 namespace {
@@ -269,19 +270,17 @@ class JsonWriter {
 
   void object(const Dict& d, int level) {
     if (d.entries.empty()) return put("{}");
-    std::vector<const std::pair<Value, Value>*> entries;
-    for (const auto& entry : d.entries) entries.push_back(&entry);
-    if (style_.sort_keys) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [&](const auto* a, const auto* b) { return order(heap_, a->first, b->first) == Order::kLess; });
-    }
+    const std::vector<size_t> places = sorted_places(d.entries.size(), [&](size_t a, size_t b) {
+      return style_.sort_keys && order(heap_, d.entries[a].first, d.entries[b].first) == Order::kLess;
+    });
     put("{");
-    for (size_t i = 0; i < entries.size(); ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      const auto& [name, value] = d.entries[places[i]];
       if (i > 0) put(style_.item_separator);
       new_line(level + 1);
-      key(entries[i]->first);
+      key(name);
       put(style_.key_separator);
-      write(entries[i]->second, level + 1);
+      write(value, level + 1);
     }
     new_line(level);
     put("}");

@@ -1,6 +1,7 @@
 // transept tokenize and detokenize: text to ids and back with a model's tokenizer.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -11,42 +12,110 @@
 namespace transept {
 namespace {
 
+constexpr uint64_t kMostTextBytes = uint64_t{1} << 30;
+
 std::unique_ptr<Tokenizer> tokenizer_of(const std::string& argument) {
   namespace fs = std::filesystem;
   if (argument == "byte") return byte_tokenizer();
-  return load_tokenizer(has_tokenizer(fs::path(argument) / "checkpoint") ? fs::path(argument) / "checkpoint"
-                                                                         : fs::path(argument));
+  auto tokenizer = load_tokenizer(has_tokenizer(fs::path(argument) / "checkpoint") ? fs::path(argument) / "checkpoint"
+                                                                                   : fs::path(argument));
+  for (const std::string& note : tokenizer->notes()) fmt::print(stderr, "note: {}\n", note);
+  return tokenizer;
 }
 
-constexpr const char* kModelHelp = "model folder, tokenizer file, or \"byte\"";
+constexpr const char* kModelHelp =
+    "model folder; its tokenizer.json, tokenizer.model, vocab.json (with merges.txt) or vocab.txt; or \"byte\"";
+
+// ids, pieces, and offsets where asked for.
+Json tokens_of(const Tokenizer& tokenizer, std::string_view text, Specials specials, bool offsets) {
+  Json tokens;
+  Encoding encoding;
+  if (offsets) {
+    encoding = tokenizer.encode_with_offsets(text, specials);
+  } else {
+    encoding.ids = tokenizer.encode(text, specials);
+  }
+  tokens["ids"] = encoding.ids;
+  Json pieces = Json::array();
+  for (const int32_t id : encoding.ids) pieces.push_back(tokenizer.piece(id));
+  tokens["pieces"] = std::move(pieces);
+  if (offsets) {
+    Json ranges = Json::array();
+    for (const ByteRange& range : encoding.offsets) ranges.push_back({range.begin, range.end});
+    tokens["offsets"] = std::move(ranges);
+  }
+  return tokens;
+}
+
+// A file that holds a JSON array of strings.
+std::vector<std::string> read_texts(const std::string& path) {
+  const Json json = read_json(path, kMostTextBytes);
+  std::vector<std::string> texts;
+  if (json.is_array()) {
+    for (const Json& text : json) {
+      if (text.is_string()) texts.push_back(text.get<std::string>());
+    }
+  }
+  if (!json.is_array() || texts.size() != json.size())
+    throw InputError(path, "is no JSON array of texts", "write it as [\"first\", \"second\"]");
+  return texts;
+}
+
+std::string line_of(const Json& tokens) {
+  std::string line = fmt::format("{}", fmt::join(tokens["ids"].get<std::vector<int32_t>>(), ","));
+  if (tokens.contains("offsets")) {
+    line += '\t';
+    const char* comma = "";
+    for (const Json& range : tokens["offsets"]) {
+      line += fmt::format("{}{}-{}", comma, range[0].get<size_t>(), range[1].get<size_t>());
+      comma = ",";
+    }
+  }
+  return line;
+}
 
 }  // namespace
 
 void register_tokenize(Registry& registry) {
   struct Options {
-    std::string model, text, file;
-    bool no_special = false;
+    std::string model, text, file, texts;
+    bool no_special = false, offsets = false;
+    CLI::Option* text_given = nullptr;
   };
   auto o = std::make_shared<Options>();
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("tokenize", "token ids and pieces of a text", [o, &globals] {
-    if (o->text.empty() == o->file.empty()) throw InputError("--text", "or --file must be given, and not both");
+    if (o->text_given->count() + !o->file.empty() + !o->texts.empty() != 1)
+      throw InputError("--text", "or --file, or --texts must be given, and only one of them");
     const auto tokenizer = tokenizer_of(o->model);
-    const std::string text = o->file.empty() ? o->text : read_file(o->file, uint64_t{1} << 30);
-    const std::vector<int32_t> ids = tokenizer->encode(text, o->no_special ? Specials::kNone : Specials::kAdd);
-    Json pieces = Json::array();
-    for (const int32_t id : ids) pieces.push_back(tokenizer->piece(id));
+    const Specials specials = o->no_special ? Specials::kNone : Specials::kAdd;
+    if (!o->texts.empty()) {
+      Json all = Json::array();
+      for (const std::string& text : read_texts(o->texts))
+        all.push_back(tokens_of(*tokenizer, text, specials, o->offsets));
+      if (globals.json) {
+        print_json_line({{"texts", all}});
+      } else {
+        for (const Json& tokens : all) fmt::print("{}\n", line_of(tokens));
+      }
+      return 0;
+    }
+    const std::string text = o->file.empty() ? o->text : read_file(o->file, kMostTextBytes);
+    const Json tokens = tokens_of(*tokenizer, text, specials, o->offsets);
     if (globals.json) {
-      print_json({{"ids", ids}, {"pieces", pieces}});
+      print_json(tokens);
     } else {
-      fmt::print("{}\n", fmt::join(ids, ","));
+      fmt::print("{}\n", line_of(tokens));
     }
     return 0;
   });
   sub->add_option("MODEL", o->model, kModelHelp)->required();
-  sub->add_option("--text", o->text, "text to tokenize");
-  sub->add_option("--file", o->file, "file to tokenize");
+  o->text_given = sub->add_option("--text", o->text, "text to tokenize");
+  sub->add_option("--file", o->file, "file to tokenize, as one text");
+  sub->add_option("--texts", o->texts,
+                  "file with a JSON array of texts; with --json the answer is texts[].{ids,pieces}");
   sub->add_flag("--no-special", o->no_special, "add no special tokens and read none from the text");
+  sub->add_flag("--offsets", o->offsets, "also where each token stands in the text, in bytes: begin, end");
 }
 
 void register_detokenize(Registry& registry) {
@@ -57,7 +126,7 @@ void register_detokenize(Registry& registry) {
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("detokenize", "text of token ids", [o, &globals] {
     const auto tokenizer = tokenizer_of(o->model);
-    const std::string text = tokenizer->decode(parse_tokens(o->tokens, "--tokens"));
+    const std::string text = tokenizer->decode_text(parse_tokens(o->tokens, "--tokens"));
     if (globals.json) {
       print_json({{"text", text}});
     } else {

@@ -1,0 +1,29 @@
+// The precompiled_charsmap of a sentencepiece model (sentencepiece, src/normalizer.cc): a length, a double-array trie
+// of UTF-8 keys (darts-clone's layout), and zero-terminated replacements that its values point at. All of it is
+// hostile: an index that leads out of the file matches nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/problem.h"
+
+namespace transept {
+
+class Charsmap {
+ public:
+  // None, and a problem, for what is no charsmap.
+  static std::optional<Charsmap> read(std::string_view bytes, const std::string& where, Problems& problems);
+
+  // What stands for the shortest key that `text` begins with (so Hugging Face tokenizers have it); valid UTF-8.
+  std::optional<std::string_view> replacement(std::string_view text) const;
+
+ private:
+  std::vector<uint32_t> units_;
+  std::string replacements_;
+};
+
+}  // namespace transept

@@ -24,8 +24,8 @@ class AlignedText {
   std::string_view bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // Where in the whole text it begins; 0 means that it begins the text.
-  size_t offset() const { return offset_; }
+  // Where in the whole text the part was cut out that this is, whatever was then removed of it; 0: it begins the text.
+  size_t offset() const { return offset_ == kCut ? source(0, 0).first : offset_; }
 
   // Bytes [begin, end) of the whole text that bytes [from, to) of the rewritten one stand for. Of a character that is
   // cut, the whole. `from` <= `to` <= size(); an empty range gives an empty range at its place.
@@ -37,23 +37,30 @@ class AlignedText {
  private:
   friend class Rewriter;
 
-  // Bytes [at, at of the next run) of the rewritten text. `parallel`: its characters have the byte lengths of the
-  // characters at `begin`; else all of them stand for [begin, end).
+  static constexpr uint32_t kParallel = UINT32_MAX;
+  static constexpr size_t kCut = SIZE_MAX;
+  // Bytes [at, at of the next run) of the rewritten text. Its characters have the byte lengths of the source's at
+  // `begin` when `length` is kParallel; else all of them stand for [begin, begin + length). Source positions count from
+  // `base`: 32 bits keep a run small.
   struct Run {
-    size_t at, begin, end;
-    bool parallel;
+    uint32_t at, begin, length;
   };
   struct Rewritten {
     std::string bytes;
     std::vector<Run> runs;
+    size_t base = 0;
+
+    // The last run that begins at `at` or before it; `at` < bytes.size().
+    size_t run_of(size_t at) const;
+    // The source range, from base, of the character of this run at `at`, which is `length` bytes long.
+    std::pair<size_t, size_t> source(size_t run, size_t at, size_t length) const;
   };
 
-  // The source range of the character that begins at byte `at` of the shared bytes, `length` bytes long.
-  static std::pair<size_t, size_t> character(const Rewritten& text, size_t run, size_t at, size_t length);
-  static size_t run_of(const Rewritten& text, size_t at);
+  // Where bytes_ begins in those that it shares.
+  size_t start() const { return static_cast<size_t>(bytes_.data() - rewritten_->bytes.data()); }
 
   std::string_view bytes_;
-  size_t offset_ = 0;
+  size_t offset_ = 0;                           // kCut: found by its alignment when somebody asks
   std::shared_ptr<const Rewritten> rewritten_;  // null: bytes_ is the source itself
 };
 
@@ -72,32 +79,41 @@ class AlignedText {
 // range).
 class Rewriter {
  public:
+  // InputError for a text that is not under 4 GiB.
   explicit Rewriter(const AlignedText& text);
 
-  // What is still to be rewritten, and where in the old text that begins.
-  std::string_view rest() const { return old_.substr(at_); }
+  // The old text, and how much of it is done.
+  std::string_view old() const { return old_; }
   size_t at() const { return at_; }
 
-  void copy(size_t bytes);  // whole characters
+  void copy(size_t bytes) { advance(old_.substr(at_, bytes)); }  // whole characters
+  void copy_to(size_t at) { copy(at - at_); }
   void skip(size_t bytes);  // whole characters
   void put(uint32_t code_point, int change);
-  // Characters `text` instead of the next text.size() bytes, each as long as the one that it replaces.
+  // `text` instead of as many old bytes: each character as long as the one that it replaces.
   void replace_parallel(std::string_view text);
-  // All of `text` (whole characters) for the old bytes [from, to), wherever the cursor is; it does not move.
+  // Adds `text` (whole characters), standing for what bytes [from, to) of the old text stand for; the cursor stays.
   void insert(std::string_view text, size_t from, size_t to);
 
-  // Copies the rest and hands the result to `text`, which may be the text handed to the constructor.
+  // Copies the rest and hands the result to `text`, which may be the text that the constructor got.
   void finish(AlignedText& text);
 
  private:
-  void start();
-  std::pair<size_t, size_t> old_source(size_t from, size_t to);
-  void add_run(size_t begin, size_t end, bool parallel);
+  using Run = AlignedText::Run;
 
-  AlignedText text_;
-  std::string_view old_;
+  void start();
+  void advance(std::string_view bytes);
+  // The source of the old character at `at`, which is `length` bytes long.
+  std::pair<size_t, size_t> old_source(size_t at, size_t length);
+  size_t old_run(size_t at);
+  bool old_parallel(size_t at);
+  void add(std::string_view text, size_t begin, size_t length);
+
+  const AlignedText text_;
+  const std::string_view old_;
+  const size_t old_start_;  // where old_ begins in the bytes that it shares
   size_t at_ = 0;
-  size_t copied_ = 0;  // while nothing differs: bytes copied so far
+  size_t run_ = 0;  // a run of the old text near the cursor
   std::shared_ptr<AlignedText::Rewritten> out_;
 };
 

@@ -12,9 +12,9 @@
 #include "base/problem.h"
 #include "text/bpe_model.h"
 #include "text/byte_piece.h"
+#include "text/charsmap.h"
 #include "text/formats.h"
 #include "text/piece_trie.h"
-#include "text/precompiled_map.h"
 #include "text/repaired_text.h"
 #include "text/scratch_pool.h"
 #include "text/sentencepiece_model.h"
@@ -59,6 +59,13 @@ std::unique_ptr<TokenModel> model_of(const SentencepieceModel& file) {
   return unigram_model(unigram);
 }
 
+std::optional<Charsmap> read_charsmap(std::string_view bytes, const std::string& where) {
+  Problems problems;
+  auto map = bytes.empty() ? std::nullopt : Charsmap::read(bytes, where + ": precompiled_charsmap", problems);
+  throw_if_any(std::move(problems));
+  return map;
+}
+
 class SentencepieceTokenizer : public Tokenizer {
  public:
   SentencepieceTokenizer(std::string serialized, std::string name, const TokenizerConfig& config,
@@ -67,7 +74,7 @@ class SentencepieceTokenizer : public Tokenizer {
         name_(std::move(name)),
         files_(config.files),
         file_(parse_sentencepiece(serialized_, where)),
-        charsmap_(file_.charsmap, where),
+        charsmap_(read_charsmap(file_.charsmap, where)),
         lossless_(file_.lossless()),
         prefix_always_(config.legacy.value_or(true)),
         model_(model_of(file_)),
@@ -255,7 +262,9 @@ class SentencepieceTokenizer : public Tokenizer {
   // What the rules make of the beginning of a text, and of how many of its bytes.
   std::pair<std::string_view, size_t> first_normalized(std::string_view text) const {
     if (const size_t length = user_defined_.longest(text).first; length > 0) return {text.substr(0, length), length};
-    if (const auto hit = charsmap_.longest(text)) return {hit->replacement, hit->length};
+    if (charsmap_) {
+      if (const auto rule = charsmap_->longest(text)) return {rule->replacement, rule->length};
+    }
     const size_t length = utf8_part(text).length;
     return {text.substr(0, length), length};
   }
@@ -303,7 +312,7 @@ class SentencepieceTokenizer : public Tokenizer {
   std::string serialized_, name_;
   SavedFiles files_;
   SentencepieceModel file_;
-  PrecompiledMap charsmap_;
+  std::optional<Charsmap> charsmap_;
   bool lossless_, prefix_always_, cut_at_words_ = true;
   std::unique_ptr<TokenModel> model_;
   mutable ScratchPool scratches_;

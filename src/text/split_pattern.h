@@ -37,9 +37,10 @@ class SplitPattern {
 };
 
 // Calls on_stretch(begin, end, matched) for the stretches of the text in order, matched ones and those between:
-// together they are the text. An empty match right behind another match is none.
+// together they are the text. An empty match right behind another match is none, and so is any in an empty text.
 template <class Function>
 void for_each_stretch(const SplitPattern& pattern, std::string_view text, const Function& on_stretch) {
+  if (text.empty()) return;
   size_t done = 0, from = 0;
   bool matched_before = false;
   while (from <= text.size()) {

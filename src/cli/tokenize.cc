@@ -1,6 +1,7 @@
 // transept tokenize and detokenize: text to ids and back with a model's tokenizer.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +48,18 @@ Json tokens_of(const Tokenizer& tokenizer, std::string_view text, Specials speci
   return tokens;
 }
 
+struct Counts {
+  std::vector<size_t> tokens;  // of each text
+  double seconds = 0;
+};
+Counts count_tokens(const Tokenizer& tokenizer, const std::vector<std::string>& texts, Specials specials) {
+  Counts counts;
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& text : texts) counts.tokens.push_back(tokenizer.encode(text, specials).size());
+  counts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return counts;
+}
+
 // A file that holds a JSON array of strings.
 std::vector<std::string> read_texts(const std::string& path) {
   const Json json = read_json(path, kMostTextBytes);
@@ -79,7 +92,7 @@ std::string line_of(const Json& tokens) {
 void register_tokenize(Registry& registry) {
   struct Options {
     std::string model, text, file, texts;
-    bool no_special = false, offsets = false;
+    bool no_special = false, offsets = false, count = false;
     CLI::Option* text_given = nullptr;
   };
   auto o = std::make_shared<Options>();
@@ -89,23 +102,26 @@ void register_tokenize(Registry& registry) {
       throw InputError("--text", "or --file, or --texts must be given, and only one of them");
     const auto tokenizer = tokenizer_of(o->model);
     const Specials specials = o->no_special ? Specials::kNone : Specials::kAdd;
-    if (!o->texts.empty()) {
-      Json all = Json::array();
-      for (const std::string& text : read_texts(o->texts))
-        all.push_back(tokens_of(*tokenizer, text, specials, o->offsets));
+    const std::vector<std::string> texts =
+        o->texts.empty() ? std::vector{o->file.empty() ? o->text : read_file(o->file, kMostTextBytes)}
+                         : read_texts(o->texts);
+    if (o->count) {
+      const Counts counts = count_tokens(*tokenizer, texts, specials);
       if (globals.json) {
-        print_json_line({{"texts", all}});
+        print_json_line({{"counts", counts.tokens}, {"timings", {{"encode_seconds", counts.seconds}}}});
       } else {
-        for (const Json& tokens : all) fmt::print("{}\n", line_of(tokens));
+        fmt::print("{}\n", fmt::join(counts.tokens, "\n"));
       }
       return 0;
     }
-    const std::string text = o->file.empty() ? o->text : read_file(o->file, kMostTextBytes);
-    const Json tokens = tokens_of(*tokenizer, text, specials, o->offsets);
-    if (globals.json) {
-      print_json(tokens);
+    Json all = Json::array();
+    for (const std::string& text : texts) all.push_back(tokens_of(*tokenizer, text, specials, o->offsets));
+    if (!globals.json) {
+      for (const Json& tokens : all) fmt::print("{}\n", line_of(tokens));
+    } else if (o->texts.empty()) {
+      print_json(all[0]);
     } else {
-      fmt::print("{}\n", line_of(tokens));
+      print_json_line({{"texts", all}});
     }
     return 0;
   });
@@ -115,6 +131,7 @@ void register_tokenize(Registry& registry) {
   sub->add_option("--texts", o->texts,
                   "file with a JSON array of texts; with --json the answer is texts[].{ids,pieces}");
   sub->add_flag("--no-special", o->no_special, "add no special tokens and read none from the text");
+  sub->add_flag("--count", o->count, "only how many tokens each text has, and (--json) the time that it took");
   sub->add_flag("--offsets", o->offsets, "also where each token stands in the text, in bytes: begin, end");
 }
 

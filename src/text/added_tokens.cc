@@ -46,7 +46,8 @@ std::vector<AddedToken> read_added_tokens(const Json& block, const std::string& 
     const JsonBlock entry(block[i], where + "[" + std::to_string(i) + "]", problems);
     if (!block[i].is_object()) continue;
     AddedToken token;
-    const std::optional<uint64_t> id = entry.count("id");
+    const Json* id_value = entry.find("id");
+    const std::optional<uint64_t> id = id_value == nullptr ? std::nullopt : count_of(*id_value);
     if (!id || *id > static_cast<uint64_t>(kMostTokenId)) {
       entry.add("id", "is no id from 0 to " + std::to_string(kMostTokenId));
       continue;

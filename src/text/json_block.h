@@ -11,6 +11,12 @@
 
 namespace transept {
 
+// A whole number that is not negative.
+inline std::optional<uint64_t> count_of(const Json& value) {
+  if (!value.is_number_integer() || (!value.is_number_unsigned() && value.get<int64_t>() < 0)) return std::nullopt;
+  return value.get<uint64_t>();
+}
+
 class JsonBlock {
  public:
   // A problem where the block is no object; it then has no members.
@@ -47,9 +53,9 @@ class JsonBlock {
   std::optional<uint64_t> count(const char* key) const {
     const Json* value = find(key);
     if (value == nullptr) return std::nullopt;
-    if (value->is_number_unsigned()) return value->get<uint64_t>();
-    add(key, "is no number that counts something");
-    return std::nullopt;
+    const std::optional<uint64_t> count = count_of(*value);
+    if (!count) add(key, "is no number that counts something");
+    return count;
   }
   // An array, or null with a problem.
   const Json* list(const char* key) const {

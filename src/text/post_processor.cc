@@ -49,8 +49,8 @@ class PostProcessorReader {
   }
 
   int32_t checked_id(const Json& id, const std::string& where) {
-    if (id.is_number_unsigned() && id.get<uint64_t>() <= static_cast<uint64_t>(kMostTokenId))
-      return static_cast<int32_t>(id.get<uint64_t>());
+    if (const auto value = count_of(id); value && *value <= static_cast<uint64_t>(kMostTokenId))
+      return static_cast<int32_t>(*value);
     problems_.push_back({where, "is no id from 0 to " + std::to_string(kMostTokenId), ""});
     return 0;
   }

@@ -5,6 +5,7 @@
 // A vocabulary that keeps everything (SentencepieceModel::lossless) is made to return every string of bytes: ill-formed
 // UTF-8 and the character U+2581, which would be taken for a space, are written as byte pieces.
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -41,13 +42,12 @@ std::unique_ptr<TokenModel> model_of(const SentencepieceModel& file) {
     return scored_bpe_model(bpe);
   }
   UnigramFile unigram{.pieces = {}, .unknown = file.unknown, .bytes = file.byte_ids, .single_precision = true};
-  float least = 0, most = 0;
-  bool any = false;
+  // As the library starts them: with scores that are all negative, as logarithms are, the greatest is nearly 0.
+  float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
   for (const SentencepieceModel::Piece& p : file.pieces) {
     if (p.type != PieceType::kNormal) continue;
-    least = any ? std::min(least, p.score) : p.score;
-    most = any ? std::max(most, p.score) : p.score;
-    any = true;
+    least = std::min(least, p.score);
+    most = std::max(most, p.score);
   }
   unigram.unknown_score = least - 10.0f;
   for (const SentencepieceModel::Piece& p : file.pieces) {

@@ -237,8 +237,8 @@ def sentencepiece_model(text, size, kind, **options):
 
 
 RULES = {"\ufb01": "fi", "\u212b": "\u00c5", "\u00a0": " ", "\u3000": " ", "\t": " ", "\n": " ", "\r": " ", "\u200b": " ",
-         "e\u0301": "\u00e9", "\u2460": "1", "\u00bd": "1\u20442", "\uff48": "h", "\uff45": "e", "\uff4c": "l", "\uff4f": "o", "\x01": "",
-         "\ufeff": "", "\u2026": "...", "\ufdfa": "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647"}
+         "e\u0301": "\u00e9", "\u2460": "1", "\u00bd": "1\u20442", "\uff48": "h", "\uff45": "e", "\uff4c": "l", "\uff4f": "o",
+         "\ufeff": " ", "\u2026": "...", "\ufdfa": "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647"}
 
 
 def write_rules(path):
@@ -333,7 +333,7 @@ KINDS = {
 # Trained by the sentencepiece package: its options.
 MODELS = {
     "spm-bpe": {"kind": "bpe", "byte_fallback": True, "normalization_rule_name": "identity"},
-    "spm-unigram": {"kind": "unigram", "user_defined_symbols": ["<tool>", "▁▁▁"]},
+    "spm-unigram": {"kind": "unigram", "user_defined_symbols": ["<tool>", "WORD"]},
     "spm-unigram-bytes": {"kind": "unigram", "byte_fallback": True, "remove_extra_whitespaces": False},
 }
 

@@ -18,7 +18,7 @@ class UnigramModel : public TokenModel {
     scores_.reserve(file.pieces.size());
     for (size_t id = 0; id < file.pieces.size(); ++id) {
       const UnigramPiece& piece = file.pieces[id];
-      scores_.push_back(piece.score);
+      scores_.push_back(static_cast<Sum>(piece.score));
       if (piece.reached && !piece.text.empty()) trie_.insert(piece.text, static_cast<int32_t>(id));
     }
   }
@@ -50,15 +50,15 @@ class UnigramModel : public TokenModel {
     ends.assign(word.size() + 1, Node{});
     for (size_t begin = 0; begin < word.size();) {
       const Sum sum_here = ends[begin].sum;
-      const auto offer = [&](size_t end, auto sum, int32_t id) {
+      const auto offer = [&](size_t end, Sum sum, int32_t id) {
         Node& node = ends[end];
         if (node.begin != kNowhere && !(sum > node.sum)) return;
-        node = {static_cast<Sum>(sum), static_cast<uint32_t>(begin), id};
+        node = {sum, static_cast<uint32_t>(begin), id};
       };
       const size_t character = std::min(character_bytes(word[begin]), word.size() - begin);
       bool stands_alone = false;
       trie_.prefixes(word.substr(begin), [&](size_t length, int32_t id) {
-        offer(begin + length, scores_[static_cast<size_t>(id)] + static_cast<double>(sum_here), id);
+        offer(begin + length, scores_[static_cast<size_t>(id)] + sum_here, id);
         stands_alone = stands_alone || length == character;
       });
       if (!stands_alone) {
@@ -105,7 +105,7 @@ class UnigramModel : public TokenModel {
   std::optional<int32_t> unknown_;
   std::vector<int32_t> bytes_;
   Sum unknown_score_;
-  std::vector<double> scores_;
+  std::vector<Sum> scores_;
   PieceTrie trie_;
 };
 

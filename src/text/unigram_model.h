@@ -24,7 +24,8 @@ struct UnigramFile {
   std::optional<int32_t> unknown = {};
   std::vector<int32_t> bytes = {};  // the ids of the 256 byte pieces, -1 where there is none; empty: no byte fallback
   double unknown_score = 0;
-  // sentencepiece rounds the sums to float, which decides between ways of nearly equal sums; Hugging Face's do not.
+  // sentencepiece keeps the sums as floats, which decides between ways of nearly equal sums; Hugging Face's are
+  // doubles.
   bool single_precision = false;
 };
 std::unique_ptr<TokenModel> unigram_model(const UnigramFile& file);

@@ -284,7 +284,9 @@ def suffixed(text, size):
     normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     splitter = pre_tokenizers.BertPreTokenizer()
     counts = collections.Counter(w for line in text for w, _ in splitter.pre_tokenize_str(normalizer.normalize_str(line)))
-    words = {tuple(w[:-1]) + (w[-1] + "</w>",): n for w, n in counts.items()}
+    # Counting anew after each merge takes its time: the most common words, and not many merges.
+    words = {tuple(w[:-1]) + (w[-1] + "</w>",): n for w, n in counts.most_common(2000)}
+    size = min(size, 800)
     pieces, merges = sorted({p for w in words for p in w} | {p.replace("</w>", "") for w in words for p in w}), []
     while len(pieces) + 2 < size:
         pairs = collections.Counter()

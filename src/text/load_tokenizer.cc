@@ -105,6 +105,9 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(const fs::path& path) {
   if (is_byte_tokenizer(file)) return byte_tokenizer();
   TokenizerConfig config = read_tokenizer_config(path.parent_path());
   complete(config, "PreTrainedTokenizerFast");
+  // The file's post-processor alone says what stands around a text, as in transformers 5.
+  config.add_bos.reset();
+  config.add_eos.reset();
   return hf_tokenizer(std::move(file), config, {{"tokenizer.json", std::move(bytes)}}, path.string());
 }
 

@@ -131,7 +131,8 @@ std::vector<int32_t> encode_source(const Tokenizer& tokenizer, std::string_view 
 // From a folder or one of its files: `tokenizer.json`; a sentencepiece model (`tokenizer.model`, `spiece.model`,
 // `sentencepiece.bpe.model`; any file named .model); `vocab.json` with `merges.txt`; `vocab.txt`. Of a folder with
 // several the first counts, but a model of our own training before its rendering as tokenizer.json. What
-// tokenizer_config.json says beside them holds as well. InputError when there is none or it is malformed.
+// tokenizer_config.json says beside them holds as well, but a tokenizer.json alone says what is added around a text.
+// InputError when there is none or it is malformed.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder_or_file);
 // Whether the folder holds a file that load_tokenizer would try.
 bool has_tokenizer(const std::filesystem::path& folder);

@@ -87,6 +87,8 @@ TEST(VocabJsonAndMerges, AreGpt2s) {
   const TempFolder saved;
   t->save(saved.path());
   EXPECT_EQ(load_tokenizer(saved.path())->encode("hi", Specials::kAdd), (Ids{5}));
+  folder.put("tokenizer_config.json", R"({"add_bos_token": true, "add_eos_token": true})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("hi", Specials::kAdd), (Ids{6, 3, 6}));
 }
 
 TEST(VocabJsonAndMerges, WithRobertasFrame) {

@@ -22,7 +22,7 @@ struct TokenizerFile {
 };
 
 // The largest file that is read, and the largest id that a vocabulary may have: many times those of any known one.
-inline constexpr uint64_t kMostTokenizerBytes = uint64_t{128} << 20;
+inline constexpr uint64_t kMostTokenizerBytes = uint64_t{64} << 20;
 inline constexpr int64_t kMostTokenId = int64_t{1} << 21;
 
 // InputError naming `where`: no JSON, a key that stands twice, nesting beyond 64 levels, pieces, ids or merges of

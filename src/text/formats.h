@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/problem.h"
+#include "text/added_tokens.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_file.h"
 
@@ -22,8 +23,13 @@ struct TokenizerConfig {
   std::optional<std::string> bos, eos, pad, unk, mask, cls, sep;
   std::optional<bool> add_bos, add_eos, add_prefix_space, legacy;
   std::optional<bool> do_lower_case, tokenize_chinese_chars, strip_accents;
-  std::string tokenizer_class;
+  // Tokens that were put behind a vocabulary: added_tokens_decoder, and added_tokens.json of older folders.
+  std::vector<AddedToken> added;
   SavedFiles files;
+
+  // Those from id `size` on, in their order. InputError where there are some and they leave ids out. Empty where they
+  // are those of extend_tokenizer, which with_added_tokens reads.
+  std::vector<AddedToken> added_behind(int64_t size, const std::string& where) const;
 };
 // InputError where a file is there but no JSON object, or one of these members is misshapen.
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);

@@ -56,6 +56,18 @@ Json special_tokens(const PieceList& vocabulary, const std::vector<std::optional
   return added;
 }
 
+// Those behind the vocabulary as well.
+void add_behind(const TokenizerConfig& config, const TokenizerFile& file, const std::string& where, Json& added) {
+  for (const AddedToken& token : config.added_behind(static_cast<int64_t>(file.vocabulary.size()), where)) {
+    Json entry = special_token(token.content, token.id, token.lstrip);
+    entry["single_word"] = token.single_word;
+    entry["rstrip"] = token.rstrip;
+    entry["normalized"] = token.normalized;
+    entry["special"] = token.special;
+    added.push_back(std::move(entry));
+  }
+}
+
 // Calls each(line) without its end.
 template <class Each>
 void for_each_line(std::string_view text, const Each& each) {
@@ -150,6 +162,7 @@ std::unique_ptr<Tokenizer> load_word_pieces(const fs::path& path) {
                  {"cls", Json::array({*config.cls, id_of(*config.cls)})}}},
                {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
                {"model", {{"type", "WordPiece"}, {"unk_token", *config.unk}}}};
+  add_behind(config, file, path.string(), file.rest["added_tokens"]);
   return hf_tokenizer(std::move(file), config, {{"vocab.txt", std::move(bytes)}}, path.string());
 }
 
@@ -204,6 +217,7 @@ std::unique_ptr<Tokenizer> load_byte_level_bpe(const fs::path& path) {
                {"post_processor", post_processor},
                {"decoder", byte_level(true)},
                {"model", {{"type", "BPE"}}}};
+  add_behind(config, file, path.string(), file.rest["added_tokens"]);
   return hf_tokenizer(std::move(file), config, {{"vocab.json", std::move(bytes)}, {"merges.txt", std::move(merges)}},
                       path.string());
 }

@@ -79,6 +79,7 @@ class SentencepieceTokenizer : public Tokenizer {
         prefix_always_(config.legacy.value_or(true)),
         model_(model_of(file_)),
         scratches_(*model_) {
+    add_behind(config.added_behind(vocab_size(), where), where);
     std::vector<std::pair<std::string, int32_t>> specials;
     for (size_t id = 0; id < file_.pieces.size(); ++id) {
       const SentencepieceModel::Piece& p = file_.pieces[id];
@@ -172,6 +173,22 @@ class SentencepieceTokenizer : public Tokenizer {
     std::vector<TokenSpan> tokens;
   };
 
+  // Tokens behind the model's pieces: special ones as its control pieces, others found in any text.
+  void add_behind(const std::vector<AddedToken>& tokens, const std::string& where) {
+    std::vector<std::pair<std::string, int32_t>> others;
+    for (const AddedToken& token : tokens) {
+      if (token.lstrip || token.rstrip || token.single_word) {
+        throw InputError(where,
+                         "has beside it the added token \"" + token.content.substr(0, 100) +
+                             "\" with lstrip, rstrip or single_word, which is not supported for such models",
+                         "save its tokenizer as tokenizer.json");
+      }
+      if (!token.special) others.emplace_back(token.content, token.id);
+      file_.pieces.push_back({token.content, 0, token.special ? PieceType::kControl : PieceType::kUnused});
+    }
+    added_ = SpecialText(std::move(others));
+  }
+
   const SentencepieceModel::Piece& at(int32_t id) const {
     if (id < 0 || id >= vocab_size()) throw unknown_id(id, vocab_size());
     return file_.pieces[static_cast<size_t>(id)];
@@ -187,11 +204,11 @@ class SentencepieceTokenizer : public Tokenizer {
       Run run{scratch, offsets, out, {}};
       frame(before_);
       if (specials == Specials::kNone) {
-        encode_plain(text, 0, run);
+        encode_between(text, 0, run);
       } else {
         specials_.split(
             text,
-            [&](std::string_view part) { encode_plain(part, static_cast<size_t>(part.data() - text.data()), run); },
+            [&](std::string_view part) { encode_between(part, static_cast<size_t>(part.data() - text.data()), run); },
             [&](int32_t id, ByteRange range) { push(id, range, run); });
       }
       frame(after_);
@@ -204,6 +221,15 @@ class SentencepieceTokenizer : public Tokenizer {
   }
 
   // `place`: where in the whole text the part begins.
+  void encode_between(std::string_view part, size_t place, Run& run) const {
+    added_.split(
+        part,
+        [&](std::string_view plain) {
+          encode_plain(plain, place + static_cast<size_t>(plain.data() - part.data()), run);
+        },
+        [&](int32_t id, ByteRange range) { push(id, {place + range.begin, place + range.end}, run); });
+  }
+
   void encode_plain(std::string_view part, size_t place, Run& run) const {
     if (!lossless_) {
       const RepairedText repaired(part);
@@ -317,7 +343,7 @@ class SentencepieceTokenizer : public Tokenizer {
   std::unique_ptr<TokenModel> model_;
   mutable ScratchPool scratches_;
   PieceTrie user_defined_;
-  SpecialText specials_;
+  SpecialText specials_, added_;
   std::vector<int32_t> before_, after_;
 };
 

@@ -1,4 +1,6 @@
 // tokenizer_config.json and special_tokens_map.json, which stand beside the files of a tokenizer.
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -30,7 +32,62 @@ std::optional<bool> flag_of(const JsonBlock& block, const char* key) {
   return block.boolean(key, false);
 }
 
+// {"32000": {"content": "<pad>", ...}, ...}
+void read_added_decoder(const JsonBlock& config, const char* key, std::vector<AddedToken>& added, Problems& problems) {
+  const Json* entries = config.find(key);
+  if (entries == nullptr) return;
+  if (!entries->is_object()) return config.add(key, "is no object");
+  Json list = Json::array();
+  for (const auto& entry : entries->items()) {
+    int64_t id = -1;
+    const std::string& text = entry.key();
+    if (std::from_chars(text.data(), text.data() + text.size(), id).ptr != text.data() + text.size() || text.empty()) {
+      config.add(std::string(key) + "." + text, "is no id");
+      continue;
+    }
+    Json token = entry.value();
+    if (token.is_object()) token["id"] = id;
+    list.push_back(std::move(token));
+  }
+  added = read_added_tokens(list, config.path(key), problems);
+}
+
+// {"<pad>": 32000, ...}: special where other files name them so.
+void read_added_file(const fs::path& path, TokenizerConfig& config) {
+  const std::string bytes = read_file(path, kMostConfigBytes);
+  for (auto& [content, id] : parse_vocabulary(bytes, path.string())) {
+    const auto known = [&](const AddedToken& token) { return token.content == content || token.id == id; };
+    if (std::any_of(config.added.begin(), config.added.end(), known)) continue;
+    AddedToken token;
+    token.id = id;
+    token.content = content;
+    for (const auto* named :
+         {&config.bos, &config.eos, &config.pad, &config.unk, &config.mask, &config.cls, &config.sep})
+      token.special = token.special || *named == content;
+    config.added.push_back(std::move(token));
+  }
+  config.files.emplace_back(path.filename().string(), bytes);
+}
+
 }  // namespace
+
+std::vector<AddedToken> TokenizerConfig::added_behind(int64_t size, const std::string& where) const {
+  std::vector<AddedToken> behind;
+  for (const AddedToken& token : added) {
+    if (token.id >= size) behind.push_back(token);
+  }
+  std::sort(behind.begin(), behind.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (!behind.empty() && behind[0].id == size && behind[0].content == "<mask>") return {};
+  for (size_t i = 0; i < behind.size(); ++i) {
+    if (behind[i].id != size + static_cast<int64_t>(i)) {
+      throw InputError(where,
+                       "has " + std::to_string(size) + " pieces, and beside it the added token \"" +
+                           behind[i].content.substr(0, 100) + "\" has the id " + std::to_string(behind[i].id),
+                       "number added tokens on from the vocabulary's size, without a gap");
+    }
+  }
+  return behind;
+}
 
 TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   TokenizerConfig config;
@@ -62,8 +119,9 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
     config.do_lower_case = flag_of(block, "do_lower_case");
     config.tokenize_chinese_chars = flag_of(block, "tokenize_chinese_chars");
     config.strip_accents = flag_of(block, "strip_accents");
-    config.tokenizer_class = block.text("tokenizer_class").value_or("");
+    read_added_decoder(block, "added_tokens_decoder", config.added, problems);
   }
+  if (fs::exists(folder / "added_tokens.json", ignored)) read_added_file(folder / "added_tokens.json", config);
   throw_if_any(std::move(problems));
   return config;
 }

@@ -124,6 +124,55 @@ TEST(VocabJsonAndMerges, Damage) {
   EXPECT_THAT(refusal(kGpt2, "h z\n"), HasSubstr("merges[0]"));
 }
 
+// Tokens that were added behind a vocabulary stand in tokenizer_config.json, or in added_tokens.json.
+TEST(AddedBehind, OldVocabularies) {
+  const TempFolder folder;
+  folder.put("vocab.txt", kWordPieces);
+  folder.put("tokenizer_config.json",
+             R"({"added_tokens_decoder": {"12": {"content": "<b>", "special": false}, "2": {"content": "[CLS]"},
+                 "11": {"content": "<a>", "special": true, "lstrip": true}}})");
+  const auto t = load_tokenizer(folder.path());
+  EXPECT_EQ(t->vocab_size(), 13);
+  EXPECT_EQ(t->encode("king <a><b>", Specials::kRead), (Ids{5, 11, 12}));
+  EXPECT_TRUE(t->is_special(11) && !t->is_special(12));
+  folder.put("tokenizer_config.json",
+             R"({"added_tokens_decoder": {"12": {"content": "<b>"}, "x": {"content": "<c>"}}})");
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder.path()); }), HasSubstr("added_tokens_decoder.x"));
+  folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {"12": {"content": "<b>"}}})");
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder.path()); }), HasSubstr("\"<b>\" has the id 12"));
+}
+
+TEST(AddedBehind, SentencepieceModels) {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "the king and the queen\n";
+  const std::string_view view = text;
+  const auto plain = train_bpe(std::span(&view, 1), {275, 1 << 20});
+  plain->save(folder.path());
+  folder.put("tokenizer_config.json", R"({"add_bos_token": false, "pad_token": "<fill>"})");
+  folder.put("added_tokens.json", R"({"<fill>": 275, "<tool>": 276})");
+  const auto t = load_tokenizer(folder.path());
+  EXPECT_EQ(t->vocab_size(), 277);
+  EXPECT_TRUE(t->is_special(275) && !t->is_special(276));
+  const auto around = [&](int32_t id) {
+    Ids ids = plain->encode("the ", Specials::kNone);
+    ids.push_back(id);
+    for (const int32_t more : plain->encode("king", Specials::kNone)) ids.push_back(more);
+    return ids;
+  };
+  EXPECT_EQ(t->encode("the <fill>king", Specials::kRead), around(275));
+  EXPECT_EQ(t->encode("the <tool>king", Specials::kNone), around(276));
+  EXPECT_EQ(t->encode("the <fill>king", Specials::kNone), plain->encode("the <fill>king", Specials::kNone));
+  EXPECT_EQ(t->decode(around(275)), "the king");
+  EXPECT_EQ(t->decode(around(276)), "the <tool>king");
+  EXPECT_EQ(t->encode_with_offsets("a<tool>", Specials::kRead).offsets.back(), (ByteRange{1, 7}));
+  const TempFolder saved;
+  t->save(saved.path());
+  EXPECT_EQ(load_tokenizer(saved.path())->vocab_size(), 277);
+  folder.put("added_tokens.json", R"({"<tool>": 300})");
+  EXPECT_THAT(input_error([&] { load_tokenizer(folder.path()); }), HasSubstr("without a gap"));
+}
+
 TEST(LoadTokenizer, WhichFileCounts) {
   const TempFolder folder;
   folder.put("vocab.txt", kWordPieces);

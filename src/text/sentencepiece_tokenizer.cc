@@ -89,6 +89,15 @@ class SentencepieceTokenizer : public Tokenizer {
       cut_at_words_ = cut_at_words_ && (!in_text || stands_in_one_word(p.text));
     }
     specials_ = SpecialText(std::move(specials));
+    // The configuration may name other tokens than the model does, added ones too.
+    const auto use = [&](const std::optional<std::string>& token, std::optional<int32_t>& id) {
+      for (size_t i = 0; token && i < file_.pieces.size(); ++i) {
+        if (file_.pieces[i].text == *token) id = static_cast<int32_t>(i);
+      }
+    };
+    use(config.bos, file_.bos);
+    use(config.eos, file_.eos);
+    use(config.pad, file_.pad);
     // Where the configuration is silent a text begins with bos, as LLaMA's does; without one it ends with eos, as T5's.
     if (file_.bos && config.add_bos.value_or(true)) before_ = {*file_.bos};
     if (file_.eos && config.add_eos.value_or(!file_.bos)) after_ = {*file_.eos};

@@ -154,6 +154,9 @@ TEST(AddedBehind, SentencepieceModels) {
   const auto t = load_tokenizer(folder.path());
   EXPECT_EQ(t->vocab_size(), 277);
   EXPECT_TRUE(t->is_special(275) && !t->is_special(276));
+  EXPECT_EQ(plain->pad(), 3);
+  EXPECT_EQ(t->pad(), 275);
+  EXPECT_EQ(t->eos(), 2);
   const auto around = [&](int32_t id) {
     Ids ids = plain->encode("the ", Specials::kNone);
     ids.push_back(id);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/: tiny random models and what PyTorch and transformers compute from them.
+"""Writes tests/goldens/: tiny random models and what PyTorch and transformers compute from them, small tokenizers and their answers.
 
     python tools/make_goldens.py            # writes tests/goldens/
     python tools/make_goldens.py --check    # makes them again elsewhere and compares byte by byte
 
-Needs the packages of PINNED below (pip install torch==2.13.0 transformers==5.24.0); the tests that read the files need none of them.
+Needs the packages of PINNED below (pip install torch==2.13.0 transformers==5.24.0 sentencepiece==0.2.3); the tests that read the files need none of them.
 The same versions give the same bytes: weights come from numpy's frozen RandomState, torch runs on one thread and on its
 baseline instruction set, so that the machine does not choose the order of a sum.
 """
@@ -26,10 +26,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-PINNED = {"torch": "2.13.0", "transformers": "5.24.0", "safetensors": "0.8.0", "numpy": "2.4.6"}
+PINNED = {"torch": "2.13.0", "transformers": "5.24.0", "safetensors": "0.8.0", "numpy": "2.4.6",
+          "tokenizers": "0.23.3", "sentencepiece": "0.2.3"}
 DEFAULT_OUT = Path(__file__).resolve().parent.parent / "tests" / "goldens"
-PARTS = ("logits", "train", "bugs", "folders")
-LIMIT_BYTES = 3_000_000
+PARTS = ("logits", "train", "bugs", "folders", "text/tokenizers")
+LIMIT_BYTES = 4_000_000
 
 
 def versions():
@@ -58,7 +59,7 @@ def generate(out):
     found = versions()
     import torch
 
-    from goldens import bugs, common, folders, logits, published, training
+    from goldens import bugs, common, folders, logits, published, tokenizer_kinds, training
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -72,6 +73,7 @@ def generate(out):
         "bugs": bugs.generate(out / "bugs"),
         "published": published.generate(out / "bugs" / "published.json"),
         "folders": folders.generate(out / "folders" / "cases.json"),
+        "tokenizers": tokenizer_kinds.generate(out / "text" / "tokenizers"),
     }
     common.write_json(out / "manifest.json", manifest)
     size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())

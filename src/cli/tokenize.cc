@@ -1,14 +1,14 @@
 // transept tokenize and detokenize: text to ids and back with a model's tokenizer.
 #include <fmt/format.h>
 
-#include <utility>
-
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/problem.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
+#include "cli/text_list.h"
 #include "text/chat_template.h"
 
 namespace transept {
@@ -23,7 +23,10 @@ fs::path path_of(const std::string& argument) {
 }
 
 std::unique_ptr<Tokenizer> tokenizer_of(const std::string& argument) {
-  return argument == "byte" ? byte_tokenizer() : load_tokenizer(path_of(argument));
+  if (argument == "byte") return byte_tokenizer();
+  auto tokenizer = load_tokenizer(path_of(argument));
+  for (const std::string& note : tokenizer->notes()) fmt::print(stderr, "note: {}\n", note);
+  return tokenizer;
 }
 
 // --chat: a conversation, by the model's own template.
@@ -58,47 +61,115 @@ struct ChatArguments {
   }
 };
 
-constexpr const char* kModelHelp = "model folder, tokenizer file, or \"byte\"";
+constexpr const char* kModelHelp =
+    "model folder; its tokenizer.json, tokenizer.model, vocab.json (with merges.txt) or vocab.txt; or \"byte\"";
+
+// ids, pieces, and offsets where asked for.
+Json tokens_of(const Tokenizer& tokenizer, std::string_view text, Specials specials, bool offsets) {
+  Json tokens;
+  Encoding encoding;
+  if (offsets) {
+    encoding = tokenizer.encode_with_offsets(text, specials);
+  } else {
+    encoding.ids = tokenizer.encode(text, specials);
+  }
+  tokens["ids"] = encoding.ids;
+  Json pieces = Json::array();
+  for (const int32_t id : encoding.ids) pieces.push_back(tokenizer.piece(id));
+  tokens["pieces"] = std::move(pieces);
+  if (offsets) {
+    Json ranges = Json::array();
+    for (const ByteRange& range : encoding.offsets) ranges.push_back({range.begin, range.end});
+    tokens["offsets"] = std::move(ranges);
+  }
+  return tokens;
+}
+
+struct Counts {
+  std::vector<size_t> tokens;  // of each text
+  double seconds = 0;
+};
+Counts count_tokens(const Tokenizer& tokenizer, const std::vector<std::string>& texts, Specials specials) {
+  Counts counts;
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& text : texts) counts.tokens.push_back(tokenizer.encode(text, specials).size());
+  counts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return counts;
+}
+
+std::string line_of(const Json& tokens) {
+  std::string line = fmt::format("{}", fmt::join(tokens["ids"].get<std::vector<int32_t>>(), ","));
+  if (tokens.contains("offsets")) {
+    line += '\t';
+    const char* comma = "";
+    for (const Json& range : tokens["offsets"]) {
+      line += fmt::format("{}{}-{}", comma, range[0].get<size_t>(), range[1].get<size_t>());
+      comma = ",";
+    }
+  }
+  return line;
+}
 
 }  // namespace
 
 void register_tokenize(Registry& registry) {
   struct Options {
-    std::string model, text, file;
-    bool no_special = false;
+    std::string model, text, file, texts;
+    bool no_special = false, offsets = false, count = false;
+    CLI::Option* text_given = nullptr;
     ChatArguments chat;
   };
   auto o = std::make_shared<Options>();
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("tokenize", "token ids and pieces of a text", [o, &globals] {
-    if (!o->text.empty() + !o->file.empty() + !o->chat.messages.empty() != 1)
-      throw InputError("--text", "or --file, or with --chat --messages, must be given, and one of them only");
+    if (o->text_given->count() + !o->file.empty() + !o->texts.empty() + !o->chat.messages.empty() != 1)
+      throw InputError("--text",
+                       "or --file, or --texts, or with --chat --messages, must be given, and one of them only");
     o->chat.check();
     if (o->chat.chat && o->no_special) throw InputError("--no-special", "does not apply to --chat", "leave it out");
     const auto tokenizer = tokenizer_of(o->model);
-    std::string text = o->file.empty() ? o->text : read_file(o->file, uint64_t{1} << 30);
-    if (o->chat.chat) text = o->chat.render(o->model, text);
+    const Specials specials = o->chat.chat ? Specials::kRead : o->no_special ? Specials::kNone : Specials::kAdd;
+    std::vector<std::string> texts = o->texts.empty()
+                                         ? std::vector{o->file.empty() ? o->text : read_file(o->file, kMostTextBytes)}
+                                         : read_texts(o->texts);
+    if (o->chat.chat) {
+      for (std::string& text : texts) text = o->chat.render(o->model, text);
+    }
     if (o->chat.print && !globals.json) {
-      fmt::print("{}", text);
+      for (const std::string& text : texts) fmt::print("{}", text);
       return 0;
     }
-    const Specials specials = o->chat.chat ? Specials::kRead : o->no_special ? Specials::kNone : Specials::kAdd;
-    const std::vector<int32_t> ids = tokenizer->encode(text, specials);
-    Json pieces = Json::array();
-    for (const int32_t id : ids) pieces.push_back(tokenizer->piece(id));
-    if (globals.json) {
-      Json document = {{"ids", ids}, {"pieces", pieces}};
-      if (o->chat.chat) document["text"] = text;
-      print_json(document);
+    if (o->count) {
+      const Counts counts = count_tokens(*tokenizer, texts, specials);
+      if (globals.json) {
+        print_json_line({{"counts", counts.tokens}, {"timings", {{"encode_seconds", counts.seconds}}}});
+      } else {
+        fmt::print("{}\n", fmt::join(counts.tokens, "\n"));
+      }
+      return 0;
+    }
+    Json all = Json::array();
+    for (const std::string& text : texts) {
+      all.push_back(tokens_of(*tokenizer, text, specials, o->offsets));
+      if (o->chat.chat) all.back()["text"] = text;
+    }
+    if (!globals.json) {
+      for (const Json& tokens : all) fmt::print("{}\n", line_of(tokens));
+    } else if (o->texts.empty()) {
+      print_json(all[0]);
     } else {
-      fmt::print("{}\n", fmt::join(ids, ","));
+      print_json_line({{"texts", all}});
     }
     return 0;
   });
   sub->add_option("MODEL", o->model, kModelHelp)->required();
-  sub->add_option("--text", o->text, "text to tokenize");
-  sub->add_option("--file", o->file, "file to tokenize");
+  o->text_given = sub->add_option("--text", o->text, "text to tokenize");
+  sub->add_option("--file", o->file, "file to tokenize, as one text");
+  sub->add_option("--texts", o->texts,
+                  "file with a JSON array of texts; with --json the answer is texts[].{ids,pieces}");
   sub->add_flag("--no-special", o->no_special, "add no special tokens and read none from the text");
+  sub->add_flag("--count", o->count, "only how many tokens each text has, and (--json) the time that it took");
+  sub->add_flag("--offsets", o->offsets, "also where each token stands in the text, in bytes: begin, end");
   sub->add_flag("--chat", o->chat.chat, "a conversation by the model's chat template; the text is what a user says");
   sub->add_option("--messages", o->chat.messages, "with --chat: JSON file of a list of {\"role\", \"content\"}");
   sub->add_flag("--no-generation-prompt", o->chat.no_generation_prompt, "with --chat: do not begin an answer");
@@ -116,7 +187,7 @@ void register_detokenize(Registry& registry) {
   Globals& globals = registry.globals;
   CLI::App* sub = registry.add("detokenize", "text of token ids", [o, &globals] {
     const auto tokenizer = tokenizer_of(o->model);
-    const std::string text = tokenizer->decode(parse_tokens(o->tokens, "--tokens"));
+    const std::string text = tokenizer->decode_text(parse_tokens(o->tokens, "--tokens"));
     if (globals.json) {
       print_json({{"text", text}});
     } else {

@@ -37,10 +37,16 @@ class ExtendedTokenizer : public Tokenizer {
     return sentinels_ > 0 ? std::optional(first_ + 1) : std::nullopt;
   }
   int64_t sentinels() const override { return sentinels_; }
-  bool adds_bos() const override { return base_->adds_bos(); }
-  bool strips_first_space() const override { return base_->strips_first_space(); }
+  std::vector<int32_t> ids_before() const override { return base_->ids_before(); }
+  std::vector<int32_t> ids_after() const override { return base_->ids_after(); }
+  bool drops_last_space() const override { return base_->drops_last_space(); }
+  bool repairs_each_byte() const override { return base_->repairs_each_byte(); }
+  std::vector<std::string> notes() const override { return base_->notes(); }
   bool is_special(int32_t id) const override { return added(id) || base_->is_special(id); }
   std::string bytes_of(int32_t id) const override { return added(id) ? std::string() : base_->bytes_of(id); }
+  std::string first_bytes_of(int32_t id) const override {
+    return added(id) ? std::string() : base_->first_bytes_of(id);
+  }
 
   std::string piece(int32_t id) const override {
     if (id < 0 || id >= vocab_size()) throw unknown_id(id, vocab_size());
@@ -48,18 +54,30 @@ class ExtendedTokenizer : public Tokenizer {
     return id == first_ ? kMask : sentinel_name(id - first_ - 1);
   }
 
-  std::vector<int32_t> encode(std::string_view text, Specials specials) const override {
-    if (specials == Specials::kNone) return base_->encode(text, specials);
-    std::vector<int32_t> ids;
-    if (specials == Specials::kAdd && adds_bos()) ids.push_back(*bos());
+  Encoding encode_with_offsets(std::string_view text, Specials specials) const override {
+    if (specials == Specials::kNone) return base_->encode_with_offsets(text, specials);
+    Encoding encoding;
+    const auto frame = [&](const std::vector<int32_t>& ids) {
+      if (specials != Specials::kAdd) return;
+      encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
+      encoding.offsets.resize(encoding.ids.size());
+    };
+    frame(ids_before());
     specials_.split(
         text,
         [&](std::string_view part) {
-          const std::vector<int32_t> own = base_->encode(part, Specials::kRead);
-          ids.insert(ids.end(), own.begin(), own.end());
+          const Encoding own = base_->encode_with_offsets(part, Specials::kRead);
+          const size_t begin = static_cast<size_t>(part.data() - text.data());
+          encoding.ids.insert(encoding.ids.end(), own.ids.begin(), own.ids.end());
+          for (const ByteRange& range : own.offsets)
+            encoding.offsets.push_back({begin + range.begin, begin + range.end});
         },
-        [&](int32_t id) { ids.push_back(id); });
-    return ids;
+        [&](int32_t id, ByteRange range) {
+          encoding.ids.push_back(id);
+          encoding.offsets.push_back(range);
+        });
+    frame(ids_after());
+    return encoding;
   }
 
   void save(const fs::path& folder) const override {

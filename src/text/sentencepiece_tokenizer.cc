@@ -1,483 +1,381 @@
-// sentencepiece models (Kudo and Richardson, 2018, arXiv 1808.06226): loading, encoding, and training byte-pair
-// vocabularies.
+// Tokenizers of sentencepiece models (Kudo and Richardson, 2018, arXiv 1808.06226), encoded as that library encodes:
+// normalization (normalizer.cc of its source), pieces (bpe_model.cc, unigram_model.cc), unknown characters as bytes
+// where the model has them, else neighbouring ones as one unknown piece.
 //
-// The library trusts a model file, so the file's protocol-buffer framing, and each field that the library would run on
-// unchecked, is looked at first (sentencepiece_model.proto). Models with a table of normalization rules are refused:
-// that table is an unchecked trie.
-//
-// A vocabulary that keeps everything (identity normalization, all spaces kept, no dummy prefix, bytes as fallback) is
-// made to return every string of bytes: ill-formed UTF-8 and the character U+2581, which the library would take for a
-// space, are written as byte pieces.
-#include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
-
+// A vocabulary that keeps everything (SentencepieceModel::lossless) is made to return every string of bytes: ill-formed
+// UTF-8 and the character U+2581, which would be taken for a space, are written as byte pieces.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/problem.h"
+#include "text/bpe_model.h"
+#include "text/byte_piece.h"
+#include "text/charsmap.h"
 #include "text/formats.h"
+#include "text/piece_trie.h"
+#include "text/repaired_text.h"
+#include "text/scratch_pool.h"
+#include "text/sentencepiece_model.h"
+#include "text/space_mark.h"
 #include "text/special_text.h"
+#include "text/unicode.h"
+#include "text/unigram_model.h"
 #include "text/utf8.h"
 
 namespace transept {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kMaxModelBytes = uint64_t{64} << 20;
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, how pieces write a space
-constexpr size_t kChunkBytes = 8192;                     // the library takes some hundred bytes of memory a character
-constexpr size_t kHardChunkBytes = size_t{1} << 20;      // where a text offers no place to cut
+using PieceType = SentencepieceModel::PieceType;
 
-enum class PieceType { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-struct ModelFile {
-  struct Piece {
-    std::string text;
-    PieceType type = PieceType::kNormal;
-  };
-  std::vector<Piece> pieces;
-  bool byte_fallback = false, space_is_suffix = false;
-  bool dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true, charsmap = false;
-  std::string unknown_surface = " \xE2\x81\x87 ";
-};
-
-// One field after another of a protocol-buffer message.
-class ProtoReader {
- public:
-  ProtoReader(std::string_view bytes, const std::string& where) : rest_(bytes), where_(where) {}
-
-  uint64_t field = 0, number = 0;  // `number`: varints, and the bits of fixed 32- and 64-bit fields
-  std::string_view text;           // length-delimited fields
-  int wire = 0;
-
-  bool next() {
-    if (rest_.empty()) return false;
-    const uint64_t tag = varint();
-    field = tag >> 3;
-    wire = static_cast<int>(tag & 7);
-    number = 0;
-    text = {};
-    if (field == 0 || field > 0x1FFFFFFF) damaged();
-    switch (wire) {
-      case 0:
-        number = varint();
-        return true;
-      case 1:
-        fixed(8);
-        return true;
-      case 2: {
-        const uint64_t length = varint();
-        if (length > rest_.size()) damaged();
-        text = rest_.substr(0, length);
-        rest_.remove_prefix(length);
-        return true;
-      }
-      case 5:
-        fixed(4);
-        return true;
-      default:
-        damaged();
+std::unique_ptr<TokenModel> model_of(const SentencepieceModel& file) {
+  if (file.type == SentencepieceModel::Type::kBpe) {
+    ScoredBpeFile bpe{.pieces = {}, .bytes = file.byte_ids, .unknown = file.unknown};
+    for (const SentencepieceModel::Piece& p : file.pieces) {
+      const bool reached = p.type == PieceType::kNormal || p.type == PieceType::kUserDefined;
+      bpe.pieces.emplace_back();
+      if (reached) bpe.pieces.back() = ScoredPiece{p.text, p.score, p.type == PieceType::kUserDefined};
     }
+    return scored_bpe_model(bpe);
   }
-  void want(int wanted) const {
-    if (wire != wanted) damaged();
+  UnigramFile unigram{.pieces = {}, .unknown = file.unknown, .bytes = file.byte_ids, .single_precision = true};
+  // As the library starts them: with scores that are all negative, as logarithms are, the greatest is nearly 0.
+  float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
+  for (const SentencepieceModel::Piece& p : file.pieces) {
+    if (p.type != PieceType::kNormal) continue;
+    least = std::min(least, p.score);
+    most = std::max(most, p.score);
   }
-  [[noreturn]] void damaged() const {
-    throw InputError(where_, "is damaged or no sentencepiece model", "get it again");
+  unigram.unknown_score = least - 10.0f;
+  for (const SentencepieceModel::Piece& p : file.pieces) {
+    const bool reached = p.type == PieceType::kNormal || p.type == PieceType::kUserDefined;
+    // A user-defined piece is worth more than any other way to write its bytes.
+    const double score = p.type == PieceType::kUserDefined ? static_cast<double>(p.text.size()) * most - 0.1 : p.score;
+    unigram.pieces.push_back({p.text, score, reached});
   }
-
- private:
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (rest_.empty()) damaged();
-      const unsigned char byte = static_cast<unsigned char>(rest_[0]);
-      rest_.remove_prefix(1);
-      if (shift < 64) value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    damaged();
-  }
-  void fixed(size_t bytes) {
-    if (rest_.size() < bytes) damaged();
-    std::memcpy(&number, rest_.data(), bytes);
-    rest_.remove_prefix(bytes);
-  }
-  std::string_view rest_;
-  const std::string& where_;
-};
-
-ModelFile::Piece read_piece(std::string_view bytes, const std::string& where) {
-  ModelFile::Piece piece;
-  for (ProtoReader r(bytes, where); r.next();) {
-    if (r.field == 1) {
-      r.want(2);
-      piece.text = r.text;
-    } else if (r.field == 2) {
-      r.want(5);
-      float score;
-      std::memcpy(&score, &r.number, sizeof score);
-      if (!std::isfinite(score)) throw InputError(where, "has a piece whose score is no finite number", "get it again");
-    } else if (r.field == 3) {
-      r.want(0);
-      if (r.number < 1 || r.number > 6) r.damaged();
-      piece.type = static_cast<PieceType>(r.number);
-    }
-  }
-  if (piece.text.empty() || !is_utf8(piece.text))
-    throw InputError(where, "has a piece that is empty or no UTF-8", "get it again");
-  return piece;
+  return unigram_model(unigram);
 }
 
-void read_normalizer(std::string_view bytes, const std::string& where, ModelFile& model) {
-  for (ProtoReader r(bytes, where); r.next();) {
-    if (r.field == 2) {
-      r.want(2);
-      model.charsmap = !r.text.empty();
-    } else if (r.field >= 3 && r.field <= 5) {
-      r.want(0);
-      (r.field == 3   ? model.dummy_prefix
-       : r.field == 4 ? model.remove_extra_spaces
-                      : model.escape_spaces) = r.number != 0;
-    }
-  }
-}
-
-ModelFile read_model(std::string_view bytes, const std::string& where) {
-  ModelFile model;
-  uint64_t type = 1;
-  for (ProtoReader r(bytes, where); r.next();) {
-    if (r.field == 1) {
-      r.want(2);
-      model.pieces.push_back(read_piece(r.text, where));
-    } else if (r.field == 2) {
-      r.want(2);
-      for (ProtoReader t(r.text, where); t.next();) {
-        if (t.field == 3) {
-          t.want(0);
-          type = t.number;
-        } else if (t.field == 24) {
-          t.want(0);
-          model.space_is_suffix = t.number != 0;
-        } else if (t.field == 35) {
-          t.want(0);
-          model.byte_fallback = t.number != 0;
-        } else if (t.field == 44) {
-          t.want(2);
-          model.unknown_surface = t.text;
-        }
-      }
-    } else if (r.field == 3) {
-      r.want(2);
-      read_normalizer(r.text, where, model);
-    } else if (r.field == 5) {
-      r.want(2);
-      ModelFile denormalizer;
-      read_normalizer(r.text, where, denormalizer);
-      model.charsmap |= denormalizer.charsmap;
-    }
-  }
-  const auto refuse = [&](const char* what) {
-    throw InputError(where, what, "use a byte-pair or unigram model with identity normalization");
-  };
-  if (model.pieces.empty()) refuse("has no pieces");
-  if (type != 1 && type != 2) refuse("is neither a byte-pair nor a unigram model");
-  if (model.charsmap) refuse("has a table of normalization rules, which is not supported");
-  if (!model.escape_spaces || model.space_is_suffix) refuse("does not write spaces as U+2581 in front of words");
-  return model;
-}
-
-// The byte of "<0x0A>", or -1.
-int byte_of(std::string_view piece) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return -1;
-  const size_t high = digits.find(piece[3]), low = digits.find(piece[4]);
-  return high == std::string_view::npos || low == std::string_view::npos ? -1 : static_cast<int>(high * 16 + low);
-}
-
-// Whether no piece holds a space after another character, so that a text may be cut in front of any word.
-bool words_stand_alone(const std::vector<ModelFile::Piece>& pieces) {
-  for (const ModelFile::Piece& p : pieces) {
-    if (p.type != PieceType::kNormal && p.type != PieceType::kUserDefined && p.type != PieceType::kUnused) continue;
-    std::string_view rest = p.text;
-    while (rest.starts_with(kSpaceMark)) rest.remove_prefix(kSpaceMark.size());
-    if (rest.find(kSpaceMark) != std::string_view::npos || rest.find(' ') != std::string_view::npos) return false;
-  }
-  return true;
+std::optional<Charsmap> read_charsmap(std::string_view bytes, const std::string& where) {
+  Problems problems;
+  auto map = bytes.empty() ? std::nullopt : Charsmap::read(bytes, where + ": precompiled_charsmap", problems);
+  throw_if_any(std::move(problems));
+  return map;
 }
 
 class SentencepieceTokenizer : public Tokenizer {
  public:
-  SentencepieceTokenizer(std::string serialized, const std::string& where, std::optional<bool> adds_bos)
-      : serialized_(std::move(serialized)), where_(where), model_(read_model(serialized_, where)) {
-    const auto status = processor_.LoadFromSerializedProto(serialized_);
-    if (!status.ok())
-      throw InputError(where, std::string("is refused by sentencepiece: ") + status.message(), "get it again");
-    if (processor_.GetPieceSize() != static_cast<int>(model_.pieces.size()))
-      throw InputError(where, "is inconsistent", "get it again");
-    byte_ids_.fill(-1);
+  SentencepieceTokenizer(std::string serialized, std::string name, const TokenizerConfig& config,
+                         const std::string& where)
+      : serialized_(std::move(serialized)),
+        name_(std::move(name)),
+        files_(config.files),
+        file_(parse_sentencepiece(serialized_, where)),
+        charsmap_(read_charsmap(file_.charsmap, where)),
+        lossless_(file_.lossless()),
+        prefix_always_(config.legacy.value_or(true)),
+        model_(model_of(file_)),
+        scratches_(*model_) {
+    add_behind(config.added_behind(vocab_size(), where), where);
     std::vector<std::pair<std::string, int32_t>> specials;
-    for (size_t id = 0; id < model_.pieces.size(); ++id) {
-      const ModelFile::Piece& p = model_.pieces[id];
+    for (size_t id = 0; id < file_.pieces.size(); ++id) {
+      const SentencepieceModel::Piece& p = file_.pieces[id];
       if (p.type == PieceType::kControl) specials.emplace_back(p.text, static_cast<int32_t>(id));
-      if (p.type == PieceType::kByte) {
-        const int byte = byte_of(p.text);
-        if (byte < 0)
-          throw InputError(where, "has the byte piece \"" + p.text.substr(0, 40) + "\", which names no byte",
-                           "get it again");
-        byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
-      }
+      if (p.type == PieceType::kUserDefined) user_defined_.insert(p.text, 0);
+      const bool in_text = p.type == PieceType::kNormal || p.type == PieceType::kUserDefined;
+      cut_at_words_ = cut_at_words_ && (!in_text || stands_in_one_word(p.text));
     }
     specials_ = SpecialText(std::move(specials));
-    const bool all_bytes = model_.byte_fallback && std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
-    lossless_ = all_bytes && !model_.dummy_prefix && !model_.remove_extra_spaces;
-    cut_at_words_ = words_stand_alone(model_.pieces);
-    bos_ = known(processor_.bos_id());
-    eos_ = known(processor_.eos_id());
-    pad_ = known(processor_.pad_id());
-    adds_bos_ = bos_.has_value() && adds_bos.value_or(true);
+    // The configuration may name other tokens than the model does, added ones too.
+    const auto use = [&](const std::optional<std::string>& token, std::optional<int32_t>& id) {
+      for (size_t i = 0; token && i < file_.pieces.size(); ++i) {
+        if (file_.pieces[i].text == *token) id = static_cast<int32_t>(i);
+      }
+    };
+    use(config.bos, file_.bos);
+    use(config.eos, file_.eos);
+    use(config.pad, file_.pad);
+    // Where the configuration is silent a text begins with bos, as LLaMA's does; without one it ends with eos, as T5's.
+    if (file_.bos && config.add_bos.value_or(true)) before_ = {*file_.bos};
+    if (file_.eos && config.add_eos.value_or(!file_.bos)) after_ = {*file_.eos};
   }
 
   std::string_view kind() const override { return "sentencepiece"; }
-  int64_t vocab_size() const override { return static_cast<int64_t>(model_.pieces.size()); }
-  std::optional<int32_t> bos() const override { return bos_; }
-  std::optional<int32_t> eos() const override { return eos_; }
-  std::optional<int32_t> pad() const override { return pad_; }
-  bool adds_bos() const override { return adds_bos_; }
-  bool strips_first_space() const override { return model_.dummy_prefix; }
+  int64_t vocab_size() const override { return static_cast<int64_t>(file_.pieces.size()); }
+  std::optional<int32_t> bos() const override { return file_.bos; }
+  std::optional<int32_t> eos() const override { return file_.eos; }
+  std::optional<int32_t> pad() const override { return file_.pad; }
+  std::vector<int32_t> ids_before() const override { return before_; }
+  std::vector<int32_t> ids_after() const override { return after_; }
+  bool repairs_each_byte() const override { return true; }
   bool is_special(int32_t id) const override { return at(id).type == PieceType::kControl; }
   std::string piece(int32_t id) const override { return at(id).text; }
 
+  std::string first_bytes_of(int32_t id) const override {
+    std::string bytes = bytes_of(id);
+    if (file_.dummy_prefix && bytes.starts_with(' ')) bytes.erase(0, 1);
+    return bytes;
+  }
   std::string bytes_of(int32_t id) const override {
-    const ModelFile::Piece& p = at(id);
-    switch (p.type) {
-      case PieceType::kControl:
-        return {};
-      case PieceType::kUnknown:
-        return model_.unknown_surface;
-      case PieceType::kByte:
-        return std::string(1, static_cast<char>(byte_of(p.text)));
-      default:
-        break;
-    }
+    const SentencepieceModel::Piece& p = at(id);
+    if (p.type == PieceType::kControl) return {};
+    if (p.type == PieceType::kUnknown) return file_.unknown_surface;
+    if (p.type == PieceType::kByte) return std::string(1, static_cast<char>(byte_of_piece(p.text).value_or(0)));
     std::string bytes;
     for (std::string_view rest = p.text; !rest.empty();) {
-      if (rest.starts_with(kSpaceMark)) {
-        bytes += ' ';
-        rest.remove_prefix(kSpaceMark.size());
-      } else {
-        bytes += rest[0];
-        rest.remove_prefix(1);
-      }
+      const bool space = rest.starts_with(kSpaceMark);
+      bytes += space ? ' ' : rest[0];
+      rest.remove_prefix(space ? kSpaceMark.size() : 1);
     }
     return bytes;
   }
 
   std::vector<int32_t> encode(std::string_view text, Specials specials) const override {
-    std::vector<int32_t> ids;
-    if (specials == Specials::kNone) {
-      encode_plain(text, ids);
-      return ids;
-    }
-    if (specials == Specials::kAdd && adds_bos_) ids.push_back(*bos_);
-    specials_.split(
-        text, [&](std::string_view part) { encode_plain(part, ids); }, [&](int32_t id) { ids.push_back(id); });
-    return ids;
+    Encoding encoding;
+    run(text, specials, false, encoding);
+    return std::move(encoding.ids);
+  }
+  Encoding encode_with_offsets(std::string_view text, Specials specials) const override {
+    Encoding encoding;
+    run(text, specials, true, encoding);
+    return encoding;
   }
 
   void save(const fs::path& folder) const override {
+    write_file_atomic(folder / name_, serialized_);
+    for (const auto& [name, bytes] : files_) write_file_atomic(folder / name, bytes);
+    for (const auto& file : files_) {
+      if (file.first == "tokenizer_config.json") return;
+    }
     Json config{{"tokenizer_class", "LlamaTokenizer"},
-                {"add_bos_token", adds_bos_},
-                {"add_eos_token", false},
-                {"add_prefix_space", model_.dummy_prefix},
-                {"legacy", false},
+                {"add_bos_token", !before_.empty()},
+                {"add_eos_token", !after_.empty()},
+                {"add_prefix_space", file_.dummy_prefix},
+                {"legacy", file_.dummy_prefix && prefix_always_},
                 {"clean_up_tokenization_spaces", false}};
-    if (bos_) config["bos_token"] = piece(*bos_);
-    if (eos_) config["eos_token"] = piece(*eos_);
-    if (pad_) config["pad_token"] = piece(*pad_);
-    if (const auto unk = known(processor_.unk_id())) config["unk_token"] = piece(*unk);
-    write_file_atomic(folder / "tokenizer.model", serialized_);
+    if (file_.bos) config["bos_token"] = piece(*file_.bos);
+    if (file_.eos) config["eos_token"] = piece(*file_.eos);
+    if (file_.pad) config["pad_token"] = piece(*file_.pad);
+    config["unk_token"] = piece(file_.unknown);
     write_file_atomic(folder / "tokenizer_config.json", config.dump(1) + "\n");
   }
 
  private:
-  static std::optional<int32_t> known(int id) { return id < 0 ? std::nullopt : std::optional<int32_t>(id); }
+  // A normalized text, and where each of its bytes, and its end, was in the text before; nowhere when not asked for.
+  struct Normalized {
+    std::string bytes;
+    std::vector<size_t> origins;
+    bool aligned = false;
 
-  const ModelFile::Piece& at(int32_t id) const {
-    if (id < 0 || id >= vocab_size()) throw unknown_id(id, vocab_size());
-    return model_.pieces[static_cast<size_t>(id)];
+    void add(std::string_view text, size_t origin) {
+      bytes += text;
+      if (aligned) origins.resize(bytes.size(), origin);
+    }
+  };
+  struct Run {
+    ModelScratch& scratch;
+    bool offsets;
+    Encoding& out;
+    std::vector<TokenSpan> tokens;
+  };
+
+  // Tokens behind the model's pieces: special ones as its control pieces, others found in any text.
+  void add_behind(const std::vector<AddedToken>& tokens, const std::string& where) {
+    std::vector<std::pair<std::string, int32_t>> others;
+    for (const AddedToken& token : tokens) {
+      if (token.lstrip || token.rstrip || token.single_word) {
+        throw InputError(where,
+                         "has beside it the added token \"" + token.content.substr(0, 100) +
+                             "\" with lstrip, rstrip or single_word, which is not supported for such models",
+                         "save its tokenizer as tokenizer.json");
+      }
+      if (!token.special) others.emplace_back(token.content, token.id);
+      file_.pieces.push_back({token.content, 0, token.special ? PieceType::kControl : PieceType::kUnused});
+    }
+    added_ = SpecialText(std::move(others));
   }
 
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
-    if (!lossless_) return encode_words(text, ids);
+  const SentencepieceModel::Piece& at(int32_t id) const {
+    if (id < 0 || id >= vocab_size()) throw unknown_id(id, vocab_size());
+    return file_.pieces[static_cast<size_t>(id)];
+  }
+
+  void run(std::string_view text, Specials specials, bool offsets, Encoding& out) const {
+    const auto frame = [&](const std::vector<int32_t>& ids) {
+      if (specials != Specials::kAdd) return;
+      out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+      if (offsets) out.offsets.resize(out.ids.size());
+    };
+    scratches_.lend([&](ModelScratch& scratch) {
+      Run run{scratch, offsets, out, {}};
+      frame(before_);
+      if (specials == Specials::kNone) {
+        encode_between(text, 0, run);
+      } else {
+        specials_.split(
+            text,
+            [&](std::string_view part) { encode_between(part, static_cast<size_t>(part.data() - text.data()), run); },
+            [&](int32_t id, ByteRange range) { push(id, range, run); });
+      }
+      frame(after_);
+    });
+  }
+
+  static void push(int32_t id, ByteRange range, Run& run) {
+    run.out.ids.push_back(id);
+    if (run.offsets) run.out.offsets.push_back(range);
+  }
+
+  // `place`: where in the whole text the part begins.
+  void encode_between(std::string_view part, size_t place, Run& run) const {
+    added_.split(
+        part,
+        [&](std::string_view plain) {
+          encode_plain(plain, place + static_cast<size_t>(plain.data() - part.data()), run);
+        },
+        [&](int32_t id, ByteRange range) { push(id, {place + range.begin, place + range.end}, run); });
+  }
+
+  void encode_plain(std::string_view part, size_t place, Run& run) const {
+    if (!lossless_) {
+      const RepairedText repaired(part);
+      const Normalized normalized = normalize(repaired.text(), place == 0, run.offsets);
+      encode_normalized(normalized, run, [&](size_t at) { return place + repaired.source(at); });
+      return;
+    }
     size_t begin = 0, end = 0;
     const auto flush = [&] {
-      if (end > begin) encode_words(text.substr(begin, end - begin), ids);
+      if (end == begin) return;
+      const Normalized normalized = normalize(part.substr(begin, end - begin), false, run.offsets);
+      encode_normalized(normalized, run, [&](size_t at) { return place + begin + at; });
     };
-    while (end < text.size()) {
-      const Utf8Part part = utf8_part(text.substr(end));
-      if (part.valid && text.substr(end, part.length) != kSpaceMark) {
-        end += part.length;
+    while (end < part.size()) {
+      const Utf8Part next = utf8_part(part.substr(end));
+      if (next.valid && part.substr(end, next.length) != kSpaceMark) {
+        end += next.length;
         continue;
       }
       flush();
-      for (const char c : text.substr(end, part.length)) ids.push_back(byte_ids_[static_cast<unsigned char>(c)]);
-      begin = end += part.length;
+      for (size_t i = end; i < end + next.length; ++i) {
+        const ByteRange range =
+            next.valid ? ByteRange{place + end, place + end + next.length} : ByteRange{place + i, place + i + 1};
+        push(file_.byte_ids[static_cast<unsigned char>(part[i])], range, run);
+      }
+      begin = end += next.length;
     }
     flush();
   }
 
-  // Cuts a long text in front of a word, where no piece can cross; the ids are those of the whole.
-  void encode_words(std::string_view text, std::vector<int32_t>& ids) const {
-    while (text.size() > kChunkBytes) {
-      size_t cut = std::string_view::npos;
-      if (cut_at_words_) {
-        cut = text.find(' ', kChunkBytes);
-        while (cut != std::string_view::npos && text[cut - 1] == ' ') cut = text.find(' ', cut + 1);
+  template <class Source>
+  void encode_normalized(const Normalized& normalized, Run& run, const Source& source) const {
+    const std::string_view bytes = normalized.bytes;
+    if (bytes.size() > UINT32_MAX) throw InputError("the text", "is longer than 4 GiB", "cut it into smaller parts");
+    const auto inside = [&](size_t at) { return at < bytes.size() && is_continuation(bytes[at]); };
+    for (size_t begin = 0; begin < bytes.size();) {
+      // A long text is cut in front of a word, where no piece can cross.
+      const size_t end =
+          cut_at_words_ && bytes.size() - begin > kChunkBytes ? next_word(bytes, begin + kChunkBytes) : bytes.size();
+      run.tokens.clear();
+      model_->encode(bytes.substr(begin, end - begin), run.scratch, run.tokens);
+      for (const TokenSpan& token : run.tokens) {
+        if (!run.offsets) {
+          run.out.ids.push_back(token.id);
+          continue;
+        }
+        size_t from = begin + token.begin, to = begin + token.end;
+        while (from > 0 && inside(from)) --from;
+        while (inside(to)) ++to;
+        push(token.id, {source(normalized.origins[from]), source(normalized.origins[to])}, run);
       }
-      if (!model_.dummy_prefix && text.size() > kHardChunkBytes && cut > kHardChunkBytes) {
-        cut = kHardChunkBytes;
-        while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-      }
-      if (cut == std::string_view::npos || cut == 0) break;
-      encode_chunk(text.substr(0, cut), ids);
-      text.remove_prefix(cut);
-      if (model_.dummy_prefix) text.remove_prefix(1);  // the prefix that the library adds is this very space
-    }
-    encode_chunk(text, ids);
-  }
-
-  void encode_chunk(std::string_view text, std::vector<int32_t>& ids) const {
-    std::vector<int> chunk;
-    const auto status = processor_.Encode(text, &chunk);
-    if (!status.ok()) throw InputError(where_, std::string("cannot encode this text: ") + status.message());
-    ids.insert(ids.end(), chunk.begin(), chunk.end());
-  }
-
-  std::string serialized_, where_;
-  ModelFile model_;
-  sentencepiece::SentencePieceProcessor processor_;
-  std::array<int32_t, 256> byte_ids_;
-  SpecialText specials_;
-  bool lossless_ = false, cut_at_words_ = false, adds_bos_ = false;
-  std::optional<int32_t> bos_, eos_, pad_;
-};
-
-// Parts of the training text of about kPartBytes, cut after a line where there is one; ill-formed bytes are left out.
-class Parts : public sentencepiece::SentenceIterator {
- public:
-  Parts(std::span<const std::string_view> texts, uint64_t max_bytes) {
-    uint64_t bytes = 0;
-    for (std::string_view rest : texts) {
-      bytes += rest.size();
-      while (!rest.empty()) {
-        size_t cut = std::min(rest.size(), kPartBytes);
-        if (const size_t line = rest.substr(0, cut).rfind('\n'); cut < rest.size() && line != std::string_view::npos)
-          cut = line + 1;
-        parts_.push_back(rest.substr(0, cut));
-        rest.remove_prefix(cut);
-      }
-    }
-    if (bytes > max_bytes) {
-      // Every n-th part, so that all of the text has its share.
-      const double share = static_cast<double>(max_bytes) / static_cast<double>(bytes);
-      std::vector<std::string_view> kept;
-      for (size_t i = 0; i < parts_.size(); ++i) {
-        if (std::floor(static_cast<double>(i + 1) * share) > std::floor(static_cast<double>(i) * share))
-          kept.push_back(parts_[i]);
-      }
-      parts_ = std::move(kept);
-    }
-    load();
-  }
-  bool done() const override { return at_ >= parts_.size(); }
-  void Next() override {
-    ++at_;
-    load();
-  }
-  const std::string& value() const override { return value_; }
-  sentencepiece::util::Status status() const override { return {}; }
-
- private:
-  static constexpr size_t kPartBytes = 4096;
-
-  void load() {
-    value_.clear();
-    if (done()) return;
-    for (std::string_view rest = parts_[at_]; !rest.empty();) {
-      const Utf8Part part = utf8_part(rest);
-      if (part.valid && rest[0] != '\0') value_ += rest.substr(0, part.length);
-      rest.remove_prefix(part.length);
+      begin = end;
     }
   }
-  std::vector<std::string_view> parts_;
-  size_t at_ = 0;
-  std::string value_;
+
+  // What the rules make of the beginning of a text, and of how many of its bytes.
+  std::pair<std::string_view, size_t> first_normalized(std::string_view text) const {
+    if (const size_t length = user_defined_.longest(text).first; length > 0) return {text.substr(0, length), length};
+    if (charsmap_) {
+      if (const auto rule = charsmap_->longest(text)) return {rule->replacement, rule->length};
+    }
+    const size_t length = utf8_part(text).length;
+    return {text.substr(0, length), length};
+  }
+
+  Normalized normalize(std::string_view text, bool begins_text, bool aligned) const {
+    Normalized out;
+    out.aligned = aligned;
+    size_t at = 0;
+    if (file_.remove_extra_spaces) {
+      while (at < text.size()) {
+        const auto [rewritten, length] = first_normalized(text.substr(at));
+        if (rewritten != " ") break;
+        at += length;
+      }
+    }
+    if (at < text.size()) {
+      out.bytes.reserve(text.size() + text.size() / 2);
+      if (file_.dummy_prefix && (prefix_always_ || begins_text)) out.add(kSpaceMark, at);
+      bool after_space = file_.remove_extra_spaces;
+      while (at < text.size()) {
+        auto [rewritten, length] = first_normalized(text.substr(at));
+        while (after_space && rewritten.starts_with(' ')) rewritten.remove_prefix(1);
+        if (!rewritten.empty()) {
+          for (const char& c : rewritten) out.add(c == ' ' ? kSpaceMark : std::string_view(&c, 1), at);
+          after_space = file_.remove_extra_spaces && rewritten.ends_with(' ');
+        }
+        at += length;
+      }
+      if (file_.remove_extra_spaces) {
+        while (out.bytes.ends_with(kSpaceMark)) {
+          out.bytes.resize(out.bytes.size() - kSpaceMark.size());
+          if (aligned) {
+            at = out.origins[out.bytes.size()];
+            out.origins.resize(out.bytes.size());
+          }
+        }
+      }
+    }
+    if (aligned) out.origins.push_back(at);
+    return out;
+  }
+
+  static constexpr size_t kChunkBytes = 8192;
+
+  std::string serialized_, name_;
+  SavedFiles files_;
+  SentencepieceModel file_;
+  std::optional<Charsmap> charsmap_;
+  bool lossless_, prefix_always_, cut_at_words_ = true;
+  std::unique_ptr<TokenModel> model_;
+  mutable ScratchPool scratches_;
+  PieceTrie user_defined_;
+  SpecialText specials_, added_;
+  std::vector<int32_t> before_, after_;
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> train_bpe(std::span<const std::string_view> texts, const BpeOptions& options) {
-  constexpr int64_t kLeast = 4 + 256 + 1, kMost = int64_t{1} << 20;
-  if (options.vocab_size < kLeast || options.vocab_size > kMost) {
-    throw InputError("vocabulary", "a size of " + std::to_string(options.vocab_size) + " is not possible",
-                     "choose one from " + std::to_string(kLeast) + " to " + std::to_string(kMost));
-  }
-  const std::unordered_map<std::string, std::string> arguments{
-      {"model_type", "bpe"},
-      {"vocab_size", std::to_string(options.vocab_size)},
-      {"byte_fallback", "true"},
-      {"split_digits", "true"},
-      {"allow_whitespace_only_pieces", "true"},
-      {"normalization_rule_name", "identity"},
-      {"add_dummy_prefix", "false"},
-      {"remove_extra_whitespaces", "false"},
-      {"max_sentence_length", "65536"},
-      {"num_threads", "1"},
-      {"unk_id", "0"},
-      {"bos_id", "1"},
-      {"eos_id", "2"},
-      {"pad_id", "3"},
-      {"minloglevel", "3"},
-  };
-  Parts parts(texts, options.max_bytes);
-  std::string serialized;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &parts, &serialized);
-  if (!status.ok()) {
-    // "file(line) [condition] explanation": only the last part is for people.
-    std::string why = status.message();
-    if (const size_t bracket = why.rfind("] "); bracket != std::string::npos) why.erase(0, bracket + 2);
-    // Its advice names options of the library, which nobody here can give.
-    why.erase(std::min(why.size(), why.find(" Increase vocab_size")));
-    if (why.ends_with('.')) why.pop_back();
-    if (why.empty()) why = "there is too little of it";
-    throw InputError("vocabulary",
-                     std::to_string(options.vocab_size) + " pieces cannot be learnt from this text: " + why,
-                     "choose another size, give more text, or use the byte-level tokenizer");
-  }
-  return std::make_unique<SentencepieceTokenizer>(std::move(serialized), "the trained vocabulary", false);
+std::unique_ptr<Tokenizer> sentencepiece_tokenizer(std::string serialized, std::string name,
+                                                   const TokenizerConfig& config, const std::string& where) {
+  return std::make_unique<SentencepieceTokenizer>(std::move(serialized), std::move(name), config, where);
 }
 
 std::unique_ptr<Tokenizer> load_sentencepiece(const fs::path& path) {
-  // What LLaMA does when its configuration is silent: a text begins with bos.
-  std::optional<bool> adds_bos;
-  const fs::path config_path = path.parent_path() / "tokenizer_config.json";
-  std::error_code ignored;
-  if (fs::exists(config_path, ignored)) {
-    const Json config = read_json(config_path);
-    if (!config.is_object()) throw InputError(config_path.string(), "is no JSON object");
-    if (const auto at = config.find("add_bos_token"); at != config.end() && !at->is_null()) {
-      if (!at->is_boolean()) throw InputError(config_path.string(), "add_bos_token is neither true nor false");
-      adds_bos = at->get<bool>();
-    }
+  return sentencepiece_tokenizer(read_file(path, kMostModelBytes), path.filename().string(),
+                                 read_tokenizer_config(path.parent_path()), path.string());
+}
+
+bool is_own_sentencepiece(const fs::path& path) {
+  try {
+    const SentencepieceModel model = parse_sentencepiece(read_file(path, kMostModelBytes), path.string());
+    return model.lossless() && model.type == SentencepieceModel::Type::kBpe && model.unknown == 0 && model.bos == 1 &&
+           model.eos == 2 && model.pad == 3 && model.byte_ids[0] == 4;
+  } catch (const InputError&) {
+    return false;
   }
-  return std::make_unique<SentencepieceTokenizer>(read_file(path, kMaxModelBytes), path.string(), adds_bos);
 }
 
 }  // namespace transept

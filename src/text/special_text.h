@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/tokenizer.h"
+
 namespace transept {
 
 class SpecialText {
@@ -22,7 +24,8 @@ class SpecialText {
     for (const auto& [text, id] : specials_) starts_[static_cast<unsigned char>(text[0])] = true;
   }
 
-  // Calls plain(part) for each non-empty stretch between specials, and special(id) for each of them, in order.
+  // Calls plain(part) for each non-empty stretch between specials, and special(id, its place) for each of them, in
+  // order.
   template <class Plain, class Special>
   void split(std::string_view text, const Plain& plain, const Special& special) const {
     size_t begin = 0;
@@ -36,7 +39,7 @@ class SpecialText {
         continue;
       }
       if (at > begin) plain(text.substr(begin, at - begin));
-      special(hit->second);
+      special(hit->second, ByteRange{at, at + hit->first.size()});
       begin = at += hit->first.size();
     }
     if (begin < text.size()) plain(text.substr(begin));

@@ -4,32 +4,49 @@
 #include "text/utf8.h"
 
 namespace transept {
-namespace fs = std::filesystem;
 
 InputError unknown_id(int64_t id, int64_t vocab_size) {
   return {"token " + std::to_string(id), "is outside the vocabulary of " + std::to_string(vocab_size),
           "use ids from 0 on, below that"};
 }
 
+bool Tokenizer::adds_bos() const {
+  const std::vector<int32_t> before = ids_before();
+  return !before.empty() && bos() == before[0];
+}
+
+std::string Tokenizer::repair(std::string_view bytes) const {
+  if (!repairs_each_byte()) return repair_utf8(bytes);
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const Utf8Part part = utf8_part(bytes);
+    if (part.valid) {
+      out += bytes.substr(0, part.length);
+    } else {
+      for (size_t i = 0; i < part.length; ++i) out += "\xEF\xBF\xBD";
+    }
+    bytes.remove_prefix(part.length);
+  }
+  return out;
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {
   std::string text;
-  bool strip = strips_first_space();
+  bool first = true;
   for (const int32_t id : ids) {
-    std::string bytes = bytes_of(id);
-    if (bytes.empty()) continue;
-    if (strip && bytes[0] == ' ') bytes.erase(0, 1);
-    strip = false;
-    text += bytes;
+    if (is_special(id)) continue;
+    text += first ? first_bytes_of(id) : bytes_of(id);
+    first = false;
   }
+  if (drops_last_space() && text.ends_with(' ')) text.pop_back();
   return text;
 }
 
 std::string StreamDecoder::push(int32_t id) {
-  std::string bytes = tokenizer_->bytes_of(id);
-  if (bytes.empty()) return {};
-  if (strip_space_ && bytes[0] == ' ') bytes.erase(0, 1);
-  strip_space_ = false;
-  waiting_ += bytes;
+  if (tokenizer_->is_special(id)) return {};
+  waiting_ += at_start_ ? tokenizer_->first_bytes_of(id) : tokenizer_->bytes_of(id);
+  at_start_ = false;
   // Only the last part can be a character whose rest is still to come.
   size_t whole = 0;
   while (whole < waiting_.size()) {
@@ -37,21 +54,18 @@ std::string StreamDecoder::push(int32_t id) {
     if (part.cut) break;
     whole += part.length;
   }
-  std::string out = repair_utf8(std::string_view(waiting_).substr(0, whole));
+  if (whole > 0 && whole == waiting_.size() && tokenizer_->drops_last_space() && waiting_.back() == ' ') --whole;
+  std::string out = tokenizer_->repair(std::string_view(waiting_).substr(0, whole));
   waiting_.erase(0, whole);
   return out;
 }
 
 std::string StreamDecoder::finish() {
-  std::string out = repair_utf8(waiting_);
+  if (tokenizer_->drops_last_space() && waiting_.ends_with(' ')) waiting_.pop_back();
+  std::string out = tokenizer_->repair(waiting_);
   waiting_.clear();
-  strip_space_ = false;
+  at_start_ = false;
   return out;
-}
-
-bool has_tokenizer(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "tokenizer.model", ignored) || fs::exists(folder / "tokenizer.json", ignored);
 }
 
 std::optional<int32_t> decoder_start(const Tokenizer& tokenizer) {
@@ -62,24 +76,12 @@ std::optional<int32_t> decoder_start(const Tokenizer& tokenizer) {
 }
 
 std::vector<int32_t> encode_source(const Tokenizer& tokenizer, std::string_view text) {
-  std::vector<int32_t> ids = tokenizer.encode(text, Specials::kNone);
-  if (const std::optional<int32_t> eos = tokenizer.eos()) ids.push_back(*eos);
+  std::vector<int32_t> ids = tokenizer.ids_before();
+  for (const std::vector<int32_t>& part : {tokenizer.encode(text, Specials::kNone), tokenizer.ids_after()})
+    ids.insert(ids.end(), part.begin(), part.end());
+  if (const std::optional<int32_t> eos = tokenizer.eos(); eos && (ids.empty() || ids.back() != *eos))
+    ids.push_back(*eos);
   return ids;
-}
-
-std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& folder_or_file) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder_or_file, ignored)) {
-    return with_added_tokens(folder_or_file.extension() == ".json" ? load_tokenizer_json(folder_or_file)
-                                                                   : load_sentencepiece(folder_or_file),
-                             folder_or_file.parent_path());
-  }
-  if (fs::exists(folder_or_file / "tokenizer.model", ignored))
-    return with_added_tokens(load_sentencepiece(folder_or_file / "tokenizer.model"), folder_or_file);
-  if (fs::exists(folder_or_file / "tokenizer.json", ignored))
-    return with_added_tokens(load_tokenizer_json(folder_or_file / "tokenizer.json"), folder_or_file);
-  throw InputError(folder_or_file.string(), "holds neither tokenizer.model nor tokenizer.json",
-                   "name the folder of a model that has one");
 }
 
 }  // namespace transept

@@ -18,6 +18,12 @@ Utf8Part utf8_part(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
+// The length of the character that begins with this byte; 1 for a byte that begins none.
+inline size_t character_bytes(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
 // Each maximal ill-formed part becomes U+FFFD (Unicode 15, section 3.9, "U+FFFD substitution of maximal subparts").
 std::string repair_utf8(std::string_view text);
 

@@ -231,7 +231,8 @@ class Embed(Trained):
         for a, b in zip(numbers, lines, strict=True):
             self.assertAlmostEqual(a, float(b), places=6)
 
-    def test_calls(self):
+    def test_many_texts(self):
+        numbers = self.json("embed", self.model, "--text", "The king")["embedding"]
         # Many texts, whatever the batch; vectors of length 1.
         texts = self.tmp / "texts.json"
         texts.write_text(json.dumps(["The king", "a", "apples and pears"]))
@@ -247,6 +248,8 @@ class Embed(Trained):
         self.assert_refused("embed", self.model, "--text", "x", "--pooling", "max", status=2, says=["mean and cls"])
         texts.write_text(json.dumps(["a", 3]))
         self.assert_refused("embed", self.model, "--texts", texts, status=2, says=["texts.json"])
+
+    def test_calls(self):
         self.assert_refused("embed", self.model, "--text", "", status=2, says=["--text"])
         self.assert_refused("embed", self.model, "--text", "x" * (CONTEXT + 1), status=2, says=["--text"])
         self.assert_refused("embed", "gpt2", "--text", "x", status=2, says=["gpt2"])

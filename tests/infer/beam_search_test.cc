@@ -26,18 +26,19 @@ class Letters final : public Tokenizer {
   std::optional<int32_t> bos() const override { return std::nullopt; }
   std::optional<int32_t> eos() const override { return static_cast<int32_t>(size_ - 1); }
   std::optional<int32_t> pad() const override { return std::nullopt; }
-  bool adds_bos() const override { return false; }
-  std::vector<int32_t> encode(std::string_view text, Specials) const override {
-    std::vector<int32_t> ids;
-    for (const char c : text) ids.push_back(c - 'a');
-    return ids;
+  Encoding encode_with_offsets(std::string_view text, Specials) const override {
+    Encoding encoding;
+    for (size_t i = 0; i < text.size(); ++i) {
+      encoding.ids.push_back(text[i] - 'a');
+      encoding.offsets.push_back({i, i + 1});
+    }
+    return encoding;
   }
   std::string piece(int32_t id) const override { return bytes_of(id); }
   std::string bytes_of(int32_t id) const override {
     return is_special(id) ? "" : std::string(1, static_cast<char>('a' + id));
   }
   bool is_special(int32_t id) const override { return id == *eos(); }
-  bool strips_first_space() const override { return false; }
   void save(const std::filesystem::path&) const override {}
 
  private:

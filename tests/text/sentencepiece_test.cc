@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <sentencepiece_processor.h>
 
 #include <bit>
 #include <cstring>
@@ -52,7 +53,7 @@ TEST(TrainBpe, SizeSpecialsAndPieces) {
   EXPECT_EQ(*t.eos(), 2);
   EXPECT_EQ(*t.pad(), 3);
   EXPECT_FALSE(t.adds_bos());
-  EXPECT_FALSE(t.strips_first_space());
+  EXPECT_EQ(t.first_bytes_of(260), t.bytes_of(260));
   EXPECT_EQ(t.piece(1), "<s>");
   EXPECT_EQ(t.piece(4), "<0x00>");
   EXPECT_TRUE(t.is_special(1) && t.is_special(2) && t.is_special(3) && !t.is_special(4));
@@ -212,7 +213,7 @@ TEST(Sentencepiece, StreamsEqualTheWhole) {
       ASSERT_TRUE(is_utf8(out));
       joined += out;
     }
-    ASSERT_EQ(joined + stream.finish(), repair_utf8(t.decode(ids)));
+    ASSERT_EQ(joined + stream.finish(), t.decode_text(ids));
   }
 }
 
@@ -291,17 +292,89 @@ TEST(Sentencepiece, HostileModelsAreRefused) {
   EXPECT_THAT(load_refusal(small_model(piece("\xFF", 0, 1))), HasSubstr("no UTF-8"));
   EXPECT_THAT(load_refusal(small_model(piece("x", 0, 7))), HasSubstr("damaged"));
   EXPECT_THAT(load_refusal(small_model(piece("x", 0, 0))), HasSubstr("damaged"));
-  EXPECT_THAT(load_refusal(small_model(piece("ab", 0, 1))), HasSubstr("refused by sentencepiece"));
+  EXPECT_THAT(load_refusal(small_model(piece("ab", 0, 1))), HasSubstr("\"ab\" twice"));
   EXPECT_THAT(load_refusal(small_model(piece("<0xZZ>", 0, 6))), HasSubstr("tokenizer.model"));
   EXPECT_THAT(load_refusal(small_model("", number_field(3, 2) + number_field(35, 1))),
-              HasSubstr("refused by sentencepiece"));  // bytes promised
+              HasSubstr("0 byte pieces"));  // bytes promised
   EXPECT_THAT(load_refusal(small_model("", number_field(3, 4))), HasSubstr("neither a byte-pair nor a unigram"));
   EXPECT_THAT(load_refusal(small_model("", number_field(3, 2) + number_field(24, 1))), HasSubstr("in front of words"));
   EXPECT_THAT(load_refusal(small_model("", number_field(3, 2), number_field(5, 0))), HasSubstr("in front of words"));
   EXPECT_THAT(load_refusal(small_model("", number_field(3, 2), bytes_field(2, std::string(64, '\x7F')))),
-              HasSubstr("normalization rules"));
+              HasSubstr("precompiled_charsmap"));
+  EXPECT_THAT(load_refusal(small_model(piece("more", 0, 2))), HasSubstr("2 unknown pieces"));
+  EXPECT_THAT(load_refusal(small_model(piece("<0x41>", 0, 6))), HasSubstr("1 byte pieces"));
+  EXPECT_THAT(load_refusal(small_model(piece("x", 0, 5))), HasSubstr("unused piece"));
   EXPECT_THAT(load_refusal(small_model() + varint(1 << 3 | 2) + varint(uint64_t{1} << 62)), HasSubstr("damaged"));
   EXPECT_THAT(load_refusal(small_model() + std::string(11, '\xFF')), HasSubstr("damaged"));
+}
+
+// The sentencepiece package on awkward texts, tools/goldens/tokenizer_kinds.py.
+TEST(Sentencepiece, IdsAreThoseOfThePackage) {
+  const std::filesystem::path goldens = std::filesystem::path(TRANSEPT_SOURCE_DIR) / "tests/goldens/text/tokenizers";
+  const auto texts = read_json(goldens / "texts.json").get<std::vector<std::string>>();
+  for (const char* kind : {"spm-bpe", "spm-unigram", "spm-unigram-bytes"}) {
+    const auto t = load_tokenizer(goldens / kind);
+    const auto answers = read_json(goldens / kind / "answers.json").get<std::vector<Ids>>();
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ASSERT_EQ(t->encode(texts[i], Specials::kNone), answers[i]) << kind << ": " << texts[i];
+      const Encoding encoding = t->encode_with_offsets(texts[i], Specials::kNone);
+      ASSERT_EQ(encoding.ids, answers[i]);
+      size_t before = 0;
+      for (const ByteRange& range : encoding.offsets) {
+        ASSERT_LE(range.begin, range.end);
+        ASSERT_LE(range.end, texts[i].size());
+        ASSERT_GE(range.end, before);
+        before = range.end;
+      }
+    }
+  }
+}
+
+// The library's own encoder on the vocabularies that it trained for us.
+TEST(Sentencepiece, IdsAreThoseOfTheLibrary) {
+  sentencepiece::SentencePieceProcessor library;
+  ASSERT_TRUE(library.LoadFromSerializedProto(model_bytes(trained())).ok());
+  const CounterRng rng(6, Stream::kTest);
+  uint64_t draw = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = i % 2 == 0 ? random_utf8(rng, draw, 1 + rng.below(draw, 60))
+                                  : training_text().substr(static_cast<size_t>(i) * 40, 1 + rng.below(draw, 90));
+    if (text.find(kMark) != std::string::npos || !is_utf8(text)) continue;
+    Ids expected;
+    ASSERT_TRUE(library.Encode(text, &expected).ok());
+    ASSERT_EQ(trained().encode(text, Specials::kNone), expected) << text;
+  }
+}
+
+TEST(Sentencepiece, Offsets) {
+  const TempFolder folder;
+  const auto t = load_tokenizer(folder.put("tokenizer.model", small_model()));
+  EXPECT_EQ(t->encode_with_offsets("ab ab", Specials::kAdd).offsets, (std::vector<ByteRange>{{0, 0}, {0, 2}, {2, 5}}));
+  EXPECT_EQ(t->encode_with_offsets("a<s>z\xC3\xA9", Specials::kRead).offsets,
+            (std::vector<ByteRange>{{0, 0}, {0, 1}, {1, 4}, {4, 4}, {4, 7}}));
+  EXPECT_EQ(trained().encode_with_offsets("\xC3\xA9\xFF\xE2\x96\x81", Specials::kNone).offsets.back(),
+            (ByteRange{3, 6}));
+}
+
+TEST(Sentencepiece, EosIsAsTheConfigurationSays) {
+  const TempFolder folder;
+  folder.put("tokenizer.model", small_model());
+  folder.put("tokenizer_config.json", R"({"add_bos_token": false, "add_eos_token": true})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab", Specials::kAdd), (Ids{4, 2}));
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab", Specials::kRead), (Ids{4}));
+  // A vocabulary without bos closes a text by eos, as T5's does.
+  const std::string without = piece("<unk>", 0, 2) + piece("</s>", 0, 3) + piece("a", -1, 1);
+  folder.put("tokenizer.model", without);
+  folder.put("tokenizer_config.json", "{}");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("a", Specials::kAdd).back(), 1);
+}
+
+TEST(Sentencepiece, APrefixInFrontOfTheFirstWordAlone) {
+  const TempFolder folder;
+  folder.put("tokenizer.model", small_model());
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab<s>ab", Specials::kRead), (Ids{4, 1, 4}));
+  folder.put("tokenizer_config.json", R"({"legacy": false})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab<s>ab", Specials::kRead), (Ids{4, 1, 3}));
 }
 
 TEST(Sentencepiece, TruncationsAndMutationsLoadOrAreRefused) {

@@ -82,6 +82,17 @@ TEST(AlignedText, EveryKindOfChange) {
   EXPECT_EQ(text.source(5, 7), Range(12, 14));
 }
 
+TEST(AlignedText, ARangeNeverEndsBeforeItBegins) {
+  AlignedText text("abcd");
+  Rewriter rewriter(text);
+  rewriter.insert("<", 3, 4);
+  rewriter.finish(text);
+  EXPECT_EQ(text.bytes(), "<abcd");
+  EXPECT_EQ(text.source(0, 1), Range(3, 4));
+  EXPECT_EQ(text.source(0, 2), Range(3, 3));
+  EXPECT_EQ(text.source(0, 5), Range(3, 4));
+}
+
 TEST(AlignedText, ATextThatVanishesKeepsItsPlace) {
   AlignedText text("abc", 7);
   Rewriter rewriter(text);

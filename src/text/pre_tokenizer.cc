@@ -64,10 +64,10 @@ class Splitter {
 template <class Split>
 void split_each(Parts& parts, const Split& split) {
   Parts out;
-  // A word every four bytes is more than real texts have; memory that is not used is never touched.
+  // A word every three bytes is more than real texts have; memory that is not used is never touched.
   size_t bytes = 0;
   for (const AlignedText& part : parts) bytes += part.size();
-  out.reserve(parts.size() + bytes / 4);
+  out.reserve(parts.size() + bytes / 3);
   for (const AlignedText& part : parts) split(part, out);
   parts = std::move(out);
 }

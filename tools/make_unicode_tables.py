@@ -177,7 +177,7 @@ def trie(kind, name, values, form=str):
 
 
 def head(what):
-    return (f"// {what} Made by tools/make_unicode_tables.py, which says from what; not for editing.\n"
+    return (f"// {what}\n// Made by tools/make_unicode_tables.py, which says from what; not for editing.\n"
             '// clang-format off\n#include "text/unicode_tables.h"\n\nnamespace transept::unicode_tables {\n\n')
 
 

@@ -77,7 +77,9 @@ void Rewriter::start() {
   if (out_ != nullptr) return;
   out_ = std::make_shared<AlignedText::Rewritten>();
   out_->base = text_.rewritten_ == nullptr ? text_.offset_ : text_.rewritten_->base;
-  out_->bytes.reserve(old_.size() + old_.size() / 8 + 16);
+  // Room for a mark at every word; what is not used is never touched.
+  out_->bytes.reserve(old_.size() + old_.size() / 2 + 16);
+  out_->runs.reserve(old_.size() / 3 + 4);
   const size_t done = at_;
   at_ = 0;
   if (text_.rewritten_ != nullptr && !old_.empty()) run_ = text_.rewritten_->run_of(old_start_);

@@ -4,6 +4,8 @@
 #include "text/normal_form.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <vector>
 
 #include "text/unicode.h"
@@ -71,16 +73,21 @@ uint32_t compose(uint32_t first, uint32_t second) {
   return found ? row->composed : 0;
 }
 
+// Canonical order: marks between two starters by their classes, those of one class as they stand. Counted, not
+// compared, since nothing bounds their number.
 void order(std::vector<Piece>& pieces) {
+  const auto starts = [](const Piece& piece) { return piece.combining_class == 0; };
   const auto by_class = [](const Piece& a, const Piece& b) { return a.combining_class < b.combining_class; };
-  for (auto at = pieces.begin(); at != pieces.end();) {
-    if (at->combining_class == 0) {
-      ++at;
-      continue;
+  for (auto at = std::find_if_not(pieces.begin(), pieces.end(), starts); at != pieces.end();) {
+    const auto end = std::find_if(at, pieces.end(), starts);
+    if (!std::is_sorted(at, end, by_class)) {
+      const std::vector<Piece> marks(at, end);
+      std::array<size_t, kClassMask + 2> place{};
+      for (const Piece& mark : marks) ++place[mark.combining_class + 1u];
+      std::partial_sum(place.begin(), place.end(), place.begin());
+      for (const Piece& mark : marks) at[static_cast<ptrdiff_t>(place[mark.combining_class]++)] = mark;
     }
-    const auto end = std::find_if(at, pieces.end(), [](const Piece& p) { return p.combining_class == 0; });
-    if (!std::is_sorted(at, end, by_class)) std::stable_sort(at, end, by_class);
-    at = end;
+    at = std::find_if_not(end, pieces.end(), starts);
   }
 }
 

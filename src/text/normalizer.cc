@@ -344,10 +344,9 @@ std::unique_ptr<Normalizer> read_precompiled(const RewritingStep& step, Problems
 
 std::unique_ptr<Normalizer> read_bert(const RewritingStep& step) {
   step.only({"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
-  const bool lowercase = step.required_boolean("lowercase");
-  return std::make_unique<BertNormalizer>(step.required_boolean("clean_text"),
-                                          step.required_boolean("handle_chinese_chars"),
-                                          step.boolean("strip_accents", lowercase), lowercase);
+  const bool clean = step.required_boolean("clean_text"), chinese = step.required_boolean("handle_chinese_chars");
+  const bool lowercase = step.required_boolean("lowercase"), accents = step.boolean("strip_accents", lowercase);
+  return std::make_unique<BertNormalizer>(clean, chinese, accents, lowercase);
 }
 
 template <class Step, class... Settings>
@@ -381,7 +380,8 @@ std::unique_ptr<Normalizer> read_step(const Json& block, const std::string& wher
     made = plain<ByteLevel>(step);
   } else if (type == "Strip") {
     step.only({"strip_left", "strip_right"});
-    made = std::make_unique<Strip>(step.required_boolean("strip_left"), step.required_boolean("strip_right"));
+    const bool left = step.required_boolean("strip_left"), right = step.required_boolean("strip_right");
+    made = std::make_unique<Strip>(left, right);
   } else if (type == "Prepend") {
     step.only({"prepend"});
     made = std::make_unique<Prepend>(step.required_text("prepend"));

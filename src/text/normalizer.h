@@ -25,8 +25,9 @@ class Normalizer {
 // (`where` + ".normalizers[1].type") of everything that is unknown or misshapen.
 std::unique_ptr<Normalizer> read_normalizer(const Json& block, const std::string& where, Problems& problems);
 
-// The normalizer of a sentencepiece model: `charsmap` is its precompiled_charsmap, raw bytes, as hostile as any file.
-// An empty one changes nothing (null).
+// The normalizer Precompiled: `charsmap` is a sentencepiece model's precompiled_charsmap, raw bytes, as hostile as any
+// file, applied as Hugging Face tokenizers do (sentencepiece itself takes the longest key at every place). An empty one
+// changes nothing (null).
 std::unique_ptr<Normalizer> precompiled_normalizer(std::string_view charsmap, const std::string& where,
                                                    Problems& problems);
 

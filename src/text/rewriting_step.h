@@ -14,7 +14,10 @@ namespace transept {
 class RewritingStep : public JsonBlock {
  public:
   RewritingStep(const Json& block, std::string where, Problems& problems)
-      : JsonBlock(block, std::move(where), problems), block_(block), before_(problems.size()), problems_(problems) {
+      : JsonBlock(block, std::move(where), problems),
+        block_(block),
+        before_(problems.size() - (block.is_object() ? 0 : 1)),  // the base has added that one
+        problems_(problems) {
     if (block.is_object()) type_ = text("type").value_or("");
   }
 

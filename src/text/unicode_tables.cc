@@ -1,5 +1,5 @@
-// Traits, lower case and grapheme breaks of all code points. Made by tools/make_unicode_tables.py, which says from
-// what; not for editing.
+// Traits, lower case and grapheme breaks of all code points.
+// Made by tools/make_unicode_tables.py, which says from what; not for editing.
 // clang-format off
 #include "text/unicode_tables.h"
 

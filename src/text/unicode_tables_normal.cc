@@ -1,5 +1,5 @@
-// Decompositions, compositions and combining classes. Made by tools/make_unicode_tables.py, which says from what; not
-// for editing.
+// Decompositions, compositions and combining classes.
+// Made by tools/make_unicode_tables.py, which says from what; not for editing.
 // clang-format off
 #include "text/unicode_tables.h"
 

@@ -45,7 +45,8 @@ class Tokenizer {
   virtual std::optional<int32_t> bos() const = 0;
   virtual std::optional<int32_t> eos() const = 0;
   virtual std::optional<int32_t> pad() const = 0;
-  // What stands for a masked token, and the run of ids that stand for dropped spans: extend_tokenizer adds them.
+  // What stands for a masked token (BERT's vocabulary has one), and the run of ids that stand for dropped spans:
+  // extend_tokenizer adds them.
   virtual std::optional<int32_t> mask() const { return std::nullopt; }
   virtual std::optional<int32_t> first_sentinel() const { return std::nullopt; }
   virtual int64_t sentinels() const { return 0; }

@@ -8,6 +8,10 @@ if(TRANSEPT_SANITIZE)
   add_compile_options(-fsanitize=${TRANSEPT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TRANSEPT_SANITIZE})
 endif()
+if(TRANSEPT_FUZZ)
+  # The libraries tell the fuzzer which lines an input reached; only the fuzzers themselves have its main.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # transept_library(FOLDER SOURCES a.cc ... DEPS base spec ... LIBS external targets ...)
 function(transept_library folder)

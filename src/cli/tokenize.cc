@@ -124,7 +124,7 @@ void register_tokenize(Registry& registry) {
   CLI::App* sub = registry.add("tokenize", "token ids and pieces of a text", [o, &globals] {
     if (o->text_given->count() + !o->file.empty() + !o->texts.empty() + !o->chat.messages.empty() != 1)
       throw InputError("--text",
-                       "or --file, or --texts, or with --chat --messages, must be given, and one of them only");
+                       "or --file, or --texts, or with --chat --messages, must be given, and only one of them");
     o->chat.check();
     if (o->chat.chat && o->no_special) throw InputError("--no-special", "does not apply to --chat", "leave it out");
     const auto tokenizer = tokenizer_of(o->model);

@@ -77,15 +77,14 @@ class Comparison:
         return apart
 
 
-def compare_saved(run, name, case, published, load_file):
-    model = published.model_of(case.family, case.config)
+def compare_saved(run, name, case, folders, load_file):
+    model = folders.published.model_of(case.family, case.config)
     folder, again = run.scratch / name, run.scratch / f"{name}-again"
     model.save_pretrained(folder)
     expected = run.theirs(model, case.tokens, case.decoder_tokens)
-    encoder = case.family in ("bert", "bert_base", "roberta")
-    hidden = ["--hidden"] if case.family == "bert_base" else []
+    hidden = ["--hidden"] if case.family in folders.HEADLESS else []
     worst = run.check(name, "one pass", run.ours(folder, case.tokens, case.decoder_tokens, *hidden), expected)
-    if not encoder:
+    if case.family not in folders.ENCODERS:
         worst = max(worst, run.check(name, "incremental", run.ours(folder, case.tokens, case.decoder_tokens, "--incremental"), expected))
     receipt = json.loads(run.transept("convert", folder, "--out", again, "--max-shard-size", "9KB", "--json"))
     before = load_file(folder / "model.safetensors")
@@ -131,7 +130,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         import transformers as hf
-        from goldens import folders, published
+        from goldens import folders
         from safetensors.numpy import load_file
     except ImportError as missing:
         sys.exit(f"error: {missing.name} is not installed; pip install torch==2.13.0 transformers==5.24.0")
@@ -141,7 +140,7 @@ def main() -> int:
         run.transept("synth", "--bytes", 60000, "--out", run.text)
         for name, case in folders.CASES.items():
             if arguments.name in name or arguments.name in case.family:
-                compare_saved(run, name, case, published, load_file)
+                compare_saved(run, name, case, folders, load_file)
         for family, changes in TRAINED.items():
             if arguments.name in family:
                 compare_trained(run, family, changes, hf)

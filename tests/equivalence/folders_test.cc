@@ -169,6 +169,62 @@ TEST_P(Folders, RefuseWhatTheyDoNotUnderstand) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, Folders, ::testing::ValuesIn(case_names()), [](const auto& c) { return c.param; });
 
+// The block of rotary positions as transformers 5 and 4 write it, and as was written before.
+TEST(RopeSpellings, MeanTheSame) {
+  const auto spec = [](const Json& config) {
+    const TempFolder folder;
+    write_file_atomic(folder.path() / "config.json", config.dump());
+    return meaning(read_model_spec(folder.path()));
+  };
+  for (const char* name : {"llama3", "llama_theta", "yarn", "llama_linear", "phi3_longrope_beyond"}) {
+    const Json now = cases().at(name)["config"];
+    Json block = now.at("rope_parameters");
+    Json four = now;
+    four.erase("rope_parameters");
+    four["rope_theta"] = block.at("rope_theta");
+    block.erase("rope_theta");
+    four["rope_scaling"] = block.at("rope_type") == "default" ? Json() : block;
+    EXPECT_EQ(spec(four), spec(now)) << name;
+    if (four["rope_scaling"].is_null()) continue;
+    Json older = four;
+    older["rope_scaling"]["type"] = block.at("rope_type");
+    older["rope_scaling"].erase("rope_type");
+    EXPECT_EQ(spec(older), spec(now)) << name;
+    // A block that nobody reads would leave the plain angles.
+    Json none = four;
+    none["rope_scaling"] = nullptr;
+    EXPECT_NE(spec(none), spec(now)) << name;
+  }
+  // A table for each type of layer, and the two bases of transformers 4.
+  const Json now = cases().at("gemma3_two_tables")["config"];
+  Json four = now;
+  four.erase("rope_parameters");
+  const Json &full = now.at("rope_parameters").at("full_attention"),
+             &sliding = now.at("rope_parameters").at("sliding_attention");
+  four["rope_theta"] = full.at("rope_theta");
+  four["rope_local_base_freq"] = sliding.at("rope_theta");
+  four["rope_scaling"] = {{"rope_type", full.at("rope_type")}, {"factor", full.at("factor")}};
+  EXPECT_EQ(spec(four), spec(now));
+}
+
+// Positions count from the row behind the padding token's: as many tokens as the table has rows behind it, and one more
+// has none.
+TEST(Roberta, LongestInput) {
+  ThreadPool pool(1);
+  const ArchSpec spec = [] {
+    Problems problems;
+    const ArchSpec read =
+        read_family_config(*find_family("roberta"), cases().at("roberta")["config"], "config.json", problems);
+    throw_if_any(std::move(problems));
+    return spec_from_json(spec_to_json(read), "roberta");
+  }();
+  EXPECT_EQ(spec.max_position_embeddings, 20 - 1 - 1);
+  const auto model = hashed_model(spec, "roberta");
+  const std::vector<int32_t> longest(18, 5);
+  EXPECT_NO_THROW(model->check_input(longest, 17, "--tokens"));
+  EXPECT_THROW(model->check_input(longest, 18, "--tokens"), InputError);
+}
+
 TEST(Families, EachHasACase) {
   std::set<std::string> seen;
   for (const auto& [name, value] : cases().items()) seen.insert(value["config"].at("model_type").get<std::string>());

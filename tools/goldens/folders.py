@@ -18,7 +18,8 @@ from .published import BASE, ENCODER, EXPERTS, FINE, GEMMA, GLM4_MOE, LONGER, PR
 
 kDiscriminates = published.kDiscriminates
 
-ENCODERS = {"bert", "bert_base", "roberta"}
+HEADLESS = {"bert_base", "roberta_base"}
+ENCODERS = {"bert", "roberta"} | HEADLESS
 # Six heads of 6 on a width of 24, and one KV head.
 ODD = BASE | dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=1, head_dim=6)
 FALCON = dict(vocab_size=32, hidden_size=24, num_hidden_layers=2, num_attention_heads=6, ffn_hidden_size=40, max_position_embeddings=64,
@@ -87,9 +88,12 @@ CASES = published.CASES | {
                        wrong=wrong(theta=rope("default", theta=300.0))),
     "falcon_gqa_one_norm": Case("falcon", FALCON | dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1), [],
                                 wrong=wrong(theta=rope("default", theta=300.0))),
-    "bert_base": Case("bert_base", ENCODER, [], tokens=PROMPT[:5], wrong=wrong(act=dict(hidden_act="relu"))),
+    "bert_base": Case("bert_base", ENCODER, [0.84842, 0.09606, -1.96155, -0.62863, -1.59005, -1.25762], tokens=PROMPT[:5], wrong=wrong(act=dict(hidden_act="relu"))),
     "bert_odd": Case("bert", ENCODER | dict(hidden_size=24, num_attention_heads=3, hidden_act="gelu_new", type_vocab_size=3), [],
                      tokens=PROMPT[:5], wrong=wrong(act=dict(hidden_act="relu"))),
+    "roberta_base": Case("roberta_base", ENCODER | dict(max_position_embeddings=20, type_vocab_size=1, pad_token_id=1),
+                         [-0.8445, 1.04417, -2.18878, -0.46433, -1.24728, -1.09001], tokens=[0, 7, 11, 15, 2],
+                         wrong=wrong(eps=dict(layer_norm_eps=1e-2))),
     "roberta": Case("roberta", ENCODER | dict(max_position_embeddings=20, type_vocab_size=1, pad_token_id=1), [], tokens=[0, 7, 11, 15, 2],
                     wrong=wrong(eps=dict(layer_norm_eps=1e-2))),
     "t5_silu": Case("t5", published.CASES["t5"].config | dict(d_kv=6, num_heads=3, num_decoder_layers=3, feed_forward_proj="gated-silu"), [],
@@ -119,7 +123,7 @@ def saved(model):
 def result(case, model):
     with torch.no_grad():
         out = model(**published.inputs(case))
-    rows = out.last_hidden_state if case.family == "bert_base" else out.logits
+    rows = out.last_hidden_state if case.family in HEADLESS else out.logits
     return rows[0, 0 if case.family in ENCODERS else -1].tolist()
 
 

@@ -64,7 +64,8 @@ FAMILIES = {
     "qwen2": (hf.Qwen2Config, hf.Qwen2ForCausalLM), "cohere2": (hf.Cohere2Config, hf.Cohere2ForCausalLM),
     "olmo": (hf.OlmoConfig, hf.OlmoForCausalLM), "phi": (hf.PhiConfig, hf.PhiForCausalLM), "phi3": (hf.Phi3Config, hf.Phi3ForCausalLM),
     "falcon": (hf.FalconConfig, hf.FalconForCausalLM), "bert_base": (hf.BertConfig, hf.BertModel),
-    "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM), "marian": (hf.MarianConfig, hf.MarianMTModel),
+    "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM), "roberta_base": (hf.RobertaConfig, hf.RobertaModel),
+    "marian": (hf.MarianConfig, hf.MarianMTModel),
 }
 LINEAR = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}
 PLAIN = {"rope_type": "default", "rope_theta": 1e4}

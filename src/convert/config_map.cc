@@ -31,52 +31,34 @@ void ConfigMap::problem(const std::string& key, const std::string& what, const s
   problems_->push_back({where_ + ": " + key, what, mend});
 }
 
+template <class T>
+void ConfigMap::read_as(const char* key, T& value, const std::optional<T>& fallback, bool (*is)(const Json&),
+                        const char* noun) {
+  value = T{};
+  const Json* v = find(key);
+  if (v && is(*v)) {
+    value = v->get<T>();
+  } else if ((!v || v->is_null()) && fallback) {
+    value = *fallback;
+  } else {
+    problem(key, v ? "is " + v->dump() + ", not " + noun : "is missing");
+  }
+}
+
 void ConfigMap::read(const char* key, int64_t& value, std::optional<int64_t> fallback) {
-  value = 0;
-  const Json* v = find(key);
-  if (v && v->is_number_integer() && !(v->is_number_unsigned() && v->get<uint64_t>() > INT64_MAX)) {
-    value = v->get<int64_t>();
-  } else if ((!v || v->is_null()) && fallback) {
-    value = *fallback;
-  } else {
-    problem(key, v ? "is " + v->dump() + ", not a whole number" : "is missing");
-  }
+  const auto fits = [](const Json& v) {
+    return v.is_number_integer() && !(v.is_number_unsigned() && v.get<uint64_t>() > INT64_MAX);
+  };
+  read_as<int64_t>(key, value, fallback, fits, "a whole number");
 }
-
 void ConfigMap::read(const char* key, double& value, std::optional<double> fallback) {
-  value = 0;
-  const Json* v = find(key);
-  if (v && v->is_number()) {
-    value = v->get<double>();
-  } else if ((!v || v->is_null()) && fallback) {
-    value = *fallback;
-  } else {
-    problem(key, v ? "is " + v->dump() + ", not a number" : "is missing");
-  }
+  read_as<double>(key, value, fallback, [](const Json& v) { return v.is_number(); }, "a number");
 }
-
 void ConfigMap::read(const char* key, bool& value, std::optional<bool> fallback) {
-  value = false;
-  const Json* v = find(key);
-  if (v && v->is_boolean()) {
-    value = v->get<bool>();
-  } else if ((!v || v->is_null()) && fallback) {
-    value = *fallback;
-  } else {
-    problem(key, v ? "is " + v->dump() + ", not true or false" : "is missing");
-  }
+  read_as<bool>(key, value, fallback, [](const Json& v) { return v.is_boolean(); }, "true or false");
 }
-
 void ConfigMap::read(const char* key, std::string& value, std::optional<std::string> fallback) {
-  value.clear();
-  const Json* v = find(key);
-  if (v && v->is_string()) {
-    value = v->get<std::string>();
-  } else if ((!v || v->is_null()) && fallback) {
-    value = *fallback;
-  } else {
-    problem(key, v ? "is " + v->dump() + ", not a text" : "is missing");
-  }
+  read_as<std::string>(key, value, fallback, [](const Json& v) { return v.is_string(); }, "a text");
 }
 
 void ConfigMap::require(const char* key, const Json& allowed, const char* why) {
@@ -98,6 +80,8 @@ void ConfigMap::layers(const char* key, StackSpec& stack, const LayerSpec& layer
     problem(key, std::to_string(count) + " is out of range", "allowed are 1 to " + std::to_string(kMaxLayers));
     count = 1;
   }
+  stack.position = layer.position;
+  stack.final_norm = layer.norm;
   stack.layers.assign(static_cast<size_t>(count), layer);
 }
 

@@ -93,7 +93,7 @@ class ConfigMap {
 
   // What a stack's layers are alike in: the first one when writing.
   LayerSpec common(const StackSpec& stack) const { return reading() ? LayerSpec{} : stack.layers.front(); }
-  // Their number; reading fills the stack with as many layers like `layer`.
+  // Their number; reading fills the stack with as many layers like `layer`, and gives it their position and norm.
   void layers(const char* key, StackSpec& stack, const LayerSpec& layer, std::optional<int64_t> fallback = {});
 
   // Reading: every key that nobody asked for and that could change the numbers (its value is neither null nor false)
@@ -104,6 +104,8 @@ class ConfigMap {
 
  private:
   const Json* find(const char* key);
+  template <class T>
+  void read_as(const char* key, T& value, const std::optional<T>& fallback, bool (*is)(const Json&), const char* noun);
   void read(const char* key, int64_t& value, std::optional<int64_t> fallback);
   void read(const char* key, double& value, std::optional<double> fallback);
   void read(const char* key, bool& value, std::optional<bool> fallback);

@@ -64,8 +64,7 @@ void bart(ConfigMap& map, ArchSpec& spec, const Position& like) {
     spec.topology = Topology::kEncoderDecoder;
     norm = {.eps = 1e-5};
     position = like;
-    spec.final_norm = spec.encoder.final_norm = layer.norm;
-    spec.encoder.position = layer.position = spec.position;
+    layer.position = spec.position;
     layer.placement = NormPlacement::kPost;
     layer.ffn.bias = attention.qkv_bias = attention.output_bias = true;
   } else {

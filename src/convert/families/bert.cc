@@ -22,7 +22,7 @@ void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t hidden_rows,
   int64_t positions = spec.max_position_embeddings + hidden_rows;
   map("max_position_embeddings", positions, 512);
   map("type_vocab_size", spec.type_vocab_size, types);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_eps", 1e-12);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_eps", 1e-12);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("num_attention_heads", attention.num_attention_heads);
   map("intermediate_size", layer.ffn.intermediate_size);

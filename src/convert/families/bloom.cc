@@ -20,7 +20,7 @@ void bloom(ConfigMap& map, ArchSpec& spec) {
   map_max_positions(map, spec, "seq_length", 2048);  // what it was trained on: the biases know no end
   map("tie_word_embeddings", spec.tie_word_embeddings, true);
   map("initializer_range", spec.initializer_range, 0.02);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_epsilon", 1e-5);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_epsilon", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map(map.has("num_attention_heads") ? "num_attention_heads" : "n_head", attention.num_attention_heads);
   map("hidden_dropout", spec.dropout, 0.0);
@@ -36,7 +36,6 @@ void bloom(ConfigMap& map, ArchSpec& spec) {
     attention.qkv_bias = attention.output_bias = layer.ffn.bias = true;
     layer.ffn.kind = FfnKind::kGeluTanh;
     layer.ffn.intermediate_size = times(4, spec.hidden_size);
-    spec.position = layer.position;
   }
   map.layers(map.has("num_hidden_layers") ? "num_hidden_layers" : "n_layer", spec, layer);
 }
@@ -89,7 +88,7 @@ void mpt(ConfigMap& map, ArchSpec& spec) {
   map_max_positions(map, spec, "max_seq_len", 2048);
   map("tie_word_embeddings", spec.tie_word_embeddings, true);
   map("initializer_range", spec.initializer_range, 0.02);
-  map_norm(map, spec, layer, "layer_norm_epsilon", 1e-5, LayerNormSpec{.bias = false});
+  map_norm(map, layer, "layer_norm_epsilon", 1e-5, LayerNormSpec{.bias = false});
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("n_heads", attention.num_attention_heads);
   int64_t ratio = spec.hidden_size > 0 ? layer.ffn.intermediate_size / spec.hidden_size : 0;
@@ -106,7 +105,6 @@ void mpt(ConfigMap& map, ArchSpec& spec) {
   if (map.reading()) {
     layer.ffn.kind = FfnKind::kGelu;
     layer.ffn.intermediate_size = times(ratio, spec.hidden_size);
-    spec.position = layer.position;
   }
   map.layers("n_layers", spec, layer);
 }
@@ -129,7 +127,7 @@ void falcon(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, true);
   map_max_positions(map, spec, "max_position_embeddings", 2048);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_epsilon", 1e-5);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_epsilon", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   const auto old = [&](const char* key, const char* older) { return map.has(older) && !map.has(key) ? older : key; };
   map(old("num_attention_heads", "n_head"), attention.num_attention_heads);
@@ -164,10 +162,7 @@ void falcon(ConfigMap& map, ArchSpec& spec) {
   map.require("alibi", false, "biases by distance are added before the scores are scaled");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map.ignore({"attention_dropout", "apply_residual_connection_post_layernorm"});
-  if (map.reading()) {
-    attention.output_bias = layer.ffn.bias = attention.qkv_bias;
-    spec.position = layer.position;
-  }
+  if (map.reading()) attention.output_bias = layer.ffn.bias = attention.qkv_bias;
   map.layers(old("num_hidden_layers", "n_layer"), spec, layer);
 }
 

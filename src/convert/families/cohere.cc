@@ -11,7 +11,7 @@ namespace {
 void cohere_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t head_dim) {
   map_model(map, spec, true);
   map_max_positions(map, spec, "max_position_embeddings", 8192);
-  map_norm(map, spec, layer, "layer_norm_eps", 1e-5, LayerNormSpec{.bias = false});
+  map_norm(map, layer, "layer_norm_eps", 1e-5, LayerNormSpec{.bias = false});
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention, std::nullopt, head_dim);
   map_attention_bias(map, attention);
@@ -34,10 +34,7 @@ void cohere(ConfigMap& map, ArchSpec& spec) {
   }
   RopePosition& rope = map_position<RopePosition>(map, layer);
   map_rope(map, rope, spec.max_position_embeddings, {.theta = 500000});
-  if (map.reading()) {
-    rope.pairing = RopePairing::kInterleaved;
-    spec.position = layer.position;
-  }
+  if (map.reading()) rope.pairing = RopePairing::kInterleaved;
   map.layers("num_hidden_layers", spec, layer);
 }
 
@@ -51,21 +48,13 @@ void cohere2(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, rope, spec.max_position_embeddings);
   if (map.reading()) {
     rope.pairing = RopePairing::kInterleaved;
-    layer.position = spec.position = rope;
+    layer.position = rope;
   }
   map.layers("num_hidden_layers", spec, layer);
-  int64_t period = 4;
-  if (map.reading()) {
-    map(map.has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern", period, 4);
-    if (period < 1) map.problem("sliding_window_pattern", "is below 1"), period = 1;
-    map.ignore({"_sliding_window_pattern", "sliding_window_pattern", "cache_implementation",
-                "order_of_interleaved_layers", "position_embedding_type", "rotary_pct", "use_embedding_sharing",
-                "use_gated_activation", "use_parallel_block", "use_parallel_embedding"});
-    map.require("use_qk_norm", false, "queries and keys are normalized");
-  }
-  map_layer_windows(
-      map, spec, 4096, [&](size_t i) { return (i + 1) % static_cast<size_t>(period) != 0; },
-      [](LayerSpec& l) { l.position = NoPosition{}; });
+  map.ignore({"cache_implementation", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
+              "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"});
+  map.require("use_qk_norm", false, "queries and keys are normalized");
+  map_layer_windows(map, spec, 4096, all_but_every(map, 4), [](LayerSpec& l) { l.position = NoPosition{}; });
 }
 
 NameTable names(const ArchSpec&) {

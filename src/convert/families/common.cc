@@ -91,6 +91,16 @@ void map_layer_windows(ConfigMap& map, StackSpec& stack, int64_t absent, const s
   }
 }
 
+std::function<bool(size_t)> all_but_every(ConfigMap& map, int64_t fallback) {
+  int64_t period = fallback;
+  if (map.reading()) {
+    map(map.has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern", period, fallback);
+    if (period < 1) map.problem("sliding_window_pattern", "is below 1"), period = 1;
+    map.ignore({"_sliding_window_pattern", "sliding_window_pattern"});
+  }
+  return [period](size_t i) { return (i + 1) % static_cast<size_t>(period) != 0; };
+}
+
 const LayerSpec& sparse_layer(const ConfigMap& map, const StackSpec& stack, const LayerSpec& layer) {
   if (map.reading()) return layer;
   for (const LayerSpec& l : stack.layers) {

@@ -32,6 +32,9 @@ int64_t& window_of(LayerSpec& layer);
 void map_layer_windows(ConfigMap& map, StackSpec& stack, int64_t absent, const std::function<bool(size_t)>& slides,
                        const std::function<void(LayerSpec&)>& full = {});
 
+// For map_layer_windows: all layers slide but every n-th, n being sliding_window_pattern.
+std::function<bool(size_t)> all_but_every(ConfigMap& map, int64_t fallback);
+
 // A layer of the stack that has experts; when reading, or without one, `layer`.
 const LayerSpec& sparse_layer(const ConfigMap& map, const StackSpec& stack, const LayerSpec& layer);
 // num_experts or num_local_experts, whichever there is; writes the first.
@@ -41,16 +44,15 @@ void map_first_dense(ConfigMap& map, StackSpec& stack, int64_t fallback);
 // decoder_sparse_step and mlp_only_layers.
 void map_dense_layers(ConfigMap& map, StackSpec& stack);
 
-// The eps under this key, and the layer's norm as the stack's final one when reading.
+// The norm, with its eps under this key.
 template <class Norm>
-void map_norm(ConfigMap& map, StackSpec& stack, LayerSpec& layer, const char* key, double eps, Norm like = {}) {
+void map_norm(ConfigMap& map, LayerSpec& layer, const char* key, double eps, Norm like = {}) {
   Norm& norm = map.kind<Norm>(layer.norm, "norm");
   if (map.reading()) norm = like;
   map(key, norm.eps, eps);
-  if (map.reading()) stack.final_norm = layer.norm;
 }
 
-// What acts in the stack's layers; reading gives it to the stack as well.
+// What acts in the layers.
 template <class Position>
 Position& map_position(ConfigMap& map, LayerSpec& layer) {
   return map.kind<Position>(layer.position, "position");

@@ -12,7 +12,7 @@ namespace {
 void model(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t max_positions, double eps) {
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", max_positions);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", eps);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", eps);
   map("intermediate_size", layer.ffn.intermediate_size);
   map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
   map.ignore({"attention_dropout", "output_router_logits", "pretraining_tp", "num_nextn_predict_layers", "ep_size"});
@@ -35,6 +35,14 @@ MlaSpec& latent_attention(ConfigMap& map, LayerSpec& layer) {
   map("attention_bias", attention.bias, false);
   map.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
   return attention;
+}
+
+// Of the layers that have experts. A model without them is one whose experts would begin behind its last layer.
+MoeSpec experts_of(const StackSpec& stack) {
+  for (const LayerSpec& layer : stack.layers) {
+    if (layer.moe) return layer.moe;
+  }
+  return {.num_experts = 1, .num_experts_per_tok = 1, .moe_intermediate_size = 1};
 }
 
 // Without the groups, whose keys differ.
@@ -76,20 +84,9 @@ void deepseek_v2(ConfigMap& map, ArchSpec& spec) {
   latent_attention(map, layer);
   RopePosition& rope = map_position<RopePosition>(map, layer);
   map_rope(map, rope, spec.max_position_embeddings);
-  if (map.reading()) {
-    rope.pairing = RopePairing::kInterleaved;
-    spec.position = layer.position;
-  }
+  if (map.reading()) rope.pairing = RopePairing::kInterleaved;
   map("mlp_bias", layer.ffn.bias, false);
-  MoeSpec moe = map.reading() ? MoeSpec{} : MoeSpec{};
-  bool dense = true;
-  for (const LayerSpec& l : spec.layers) {
-    if (l.moe) moe = l.moe, dense = false;
-  }
-  if (!map.reading() && dense) {
-    // A model without experts is one whose experts would begin behind its last layer.
-    moe = {.num_experts = 1, .num_experts_per_tok = 1, .moe_intermediate_size = layer.ffn.intermediate_size};
-  }
+  MoeSpec moe = experts_of(spec);
   experts(map, moe, 64, 1407, 2);
   const bool grouped = moe.n_group > 1;
   std::string method = grouped ? "group_limited_greedy" : "greedy";
@@ -120,14 +117,8 @@ void deepseek_v3(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, rope, spec.max_position_embeddings);
   bool interleaved = rope.pairing == RopePairing::kInterleaved;
   map("rope_interleave", interleaved, true);
-  if (map.reading()) {
-    rope.pairing = interleaved ? RopePairing::kInterleaved : RopePairing::kHalfSplit;
-    spec.position = layer.position;
-  }
-  MoeSpec moe;
-  for (const LayerSpec& l : spec.layers) {
-    if (l.moe) moe = l.moe;
-  }
+  if (map.reading()) rope.pairing = interleaved ? RopePairing::kInterleaved : RopePairing::kHalfSplit;
+  MoeSpec moe = experts_of(spec);
   experts(map, moe, 256, 2048, 1);
   sigmoid_experts(map, moe, 8, 4);
   if (map.reading()) layer.moe = moe;
@@ -145,7 +136,6 @@ void glm4_moe(ConfigMap& map, ArchSpec& spec) {
   map("use_qk_norm", normed, false);
   if (map.reading() && normed) attention.qk_norm = QkNorm::kRmsnorm;
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings, {.partial_rotary_factor = 0.5});
-  if (map.reading()) spec.position = layer.position;
   MoeSpec moe = sparse_layer(map, spec, layer).moe;
   experts(map, moe, 128, 1408, 1);
   sigmoid_experts(map, moe, 1, 1);

@@ -30,7 +30,7 @@ void gemma_model(ConfigMap& map, ArchSpec& spec, int64_t max_positions) {
 void gemma(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   gemma_model(map, spec, 8192);
-  map_norm(map, spec, layer, "rms_norm_eps", 1e-6, kUnitOffset);
+  map_norm(map, layer, "rms_norm_eps", 1e-6, kUnitOffset);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention, 16, 256);
   map_attention_bias(map, attention);
@@ -38,7 +38,6 @@ void gemma(ConfigMap& map, ArchSpec& spec) {
   map_activation(map, layer.ffn.kind, map.reading() ? "hidden_activation" : "hidden_act",
                  map.reading() ? "hidden_act" : "hidden_activation");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
-  if (map.reading()) spec.position = layer.position;
   map.layers("num_hidden_layers", spec, layer);
 }
 
@@ -49,7 +48,7 @@ void map_cap(ConfigMap& map, const char* key, double& cap, double absent) {
 
 // Gemma 2 and 3 without their positions and windows.
 void sandwich_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, double score_cap, double final_cap) {
-  map_norm(map, spec, layer, "rms_norm_eps", 1e-6, kUnitOffset);
+  map_norm(map, layer, "rms_norm_eps", 1e-6, kUnitOffset);
   if (map.reading()) layer.placement = NormPlacement::kSandwich;
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("num_attention_heads", attention.num_attention_heads, 8);
@@ -76,7 +75,6 @@ void gemma2(ConfigMap& map, ArchSpec& spec) {
   gemma_model(map, spec, 8192);
   sandwich_layer(map, spec, layer, 50, 30);
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
-  if (map.reading()) spec.position = layer.position;
   map.layers("num_hidden_layers", spec, layer);
   map.ignore({"cache_implementation"});
   map_layer_windows(map, spec, 4096, [](size_t i) { return i % 2 == 0; });
@@ -120,17 +118,9 @@ void gemma3(ConfigMap& map, ArchSpec& spec) {
   }
   map_two_ropes(map, sliding, full, spec.max_position_embeddings);
   layer.position = sliding;
-  if (map.reading()) spec.position = layer.position;
   map.layers("num_hidden_layers", spec, layer, 26);
-  int64_t period = 6;
-  if (map.reading()) {
-    map(map.has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern", period, 6);
-    if (period < 1) map.problem("sliding_window_pattern", "is below 1"), period = 1;
-    map.ignore({"_sliding_window_pattern", "sliding_window_pattern", "cache_implementation"});
-  }
-  map_layer_windows(
-      map, spec, 4096, [&](size_t i) { return (i + 1) % static_cast<size_t>(period) != 0; },
-      [&](LayerSpec& l) { l.position = full; });
+  map.ignore({"cache_implementation"});
+  map_layer_windows(map, spec, 4096, all_but_every(map, 6), [&](LayerSpec& l) { l.position = full; });
 }
 
 NameTable sandwich_names(const ArchSpec&) {

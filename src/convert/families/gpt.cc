@@ -18,7 +18,7 @@ GqaSpec& gpt_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t voc
   map("n_embd", spec.hidden_size, hidden);
   map("n_positions", spec.max_position_embeddings, positions);
   map("initializer_range", spec.initializer_range, 0.02);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_epsilon", 1e-5);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_epsilon", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("n_head", attention.num_attention_heads, heads);
   map("n_inner", layer.ffn.intermediate_size, times4(spec.hidden_size));
@@ -88,7 +88,6 @@ void gptj(ConfigMap& map, ArchSpec& spec) {
   if (map.reading()) {
     if (head_dim > 0) rope.partial_rotary_factor = static_cast<double>(rotated) / static_cast<double>(head_dim);
     rope.pairing = RopePairing::kInterleaved;
-    spec.position = layer.position;
     spec.head_bias = true;
     layer.block.form = BlockForm::kParallel;
   }
@@ -117,7 +116,7 @@ void gpt_neox(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 2048);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_eps", 1e-5);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_eps", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("num_attention_heads", attention.num_attention_heads);
   map_attention_bias(map, attention, true);
@@ -141,7 +140,6 @@ void gpt_neox(ConfigMap& map, ArchSpec& spec) {
   if (map.reading()) {
     layer.ffn.bias = true;
     layer.block.form = parallel ? BlockForm::kParallelTwoNorms : BlockForm::kSequential;
-    spec.position = layer.position;
   }
   map.layers("num_hidden_layers", spec, layer);
 }

@@ -56,7 +56,7 @@ void llama(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 2048);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", 1e-6);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-6);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention);
   map_attention_bias(map, attention);
@@ -65,7 +65,6 @@ void llama(ConfigMap& map, ArchSpec& spec) {
   map("mlp_bias", layer.ffn.bias, false);
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map.ignore({"attention_dropout", "pretraining_tp"});  // acts in training only; a way to compute the same products
-  if (map.reading()) spec.position = layer.position;
   map.layers("num_hidden_layers", spec, layer);
 }
 
@@ -73,7 +72,7 @@ void mistral_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, double eps,
                    int64_t window) {
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 131072);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", eps);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", eps);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention, 8);
   map_window(map, attention.sliding_window, window);
@@ -81,7 +80,6 @@ void mistral_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, double eps,
   map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings, rope);
   map.ignore({"attention_dropout"});
-  if (map.reading()) spec.position = layer.position;
 }
 
 void mistral(ConfigMap& map, ArchSpec& spec) {

@@ -18,7 +18,6 @@ void olmo_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t max_po
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map.require("clip_qkv", nullptr, "queries, keys and values are clipped");
   map.ignore({"attention_dropout"});
-  if (map.reading()) spec.position = layer.position;
 }
 
 void norm_all_heads(ConfigMap& map, LayerSpec& layer) {
@@ -32,17 +31,14 @@ void olmo(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   olmo_layer(map, spec, layer, 2048);
   LayerNormSpec& norm = map.kind<LayerNormSpec>(layer.norm, "norm");
-  if (map.reading()) {
-    norm = {.eps = 1e-5, .bias = false, .elementwise_affine = false};
-    spec.final_norm = layer.norm;
-  }
+  if (map.reading()) norm = {.eps = 1e-5, .bias = false, .elementwise_affine = false};
   map.layers("num_hidden_layers", spec, layer);
 }
 
 void olmo2(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   olmo_layer(map, spec, layer, 2048);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", 1e-5);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-5);
   norm_all_heads(map, layer);
   if (map.reading()) layer.placement = NormPlacement::kPostSublayer;
   map.layers("num_hidden_layers", spec, layer);
@@ -51,7 +47,7 @@ void olmo2(ConfigMap& map, ArchSpec& spec) {
 void olmoe(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   olmo_layer(map, spec, layer, 4096);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", 1e-5);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-5);
   norm_all_heads(map, layer);
   MoeSpec& moe = layer.moe;
   map.demand(static_cast<bool>(moe), "a layer has no experts");

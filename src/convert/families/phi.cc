@@ -11,7 +11,7 @@ void phi(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 2048);
-  map_norm<LayerNormSpec>(map, spec, layer, "layer_norm_eps", 1e-5);
+  map_norm<LayerNormSpec>(map, layer, "layer_norm_eps", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention);
   map("intermediate_size", layer.ffn.intermediate_size, 8192);
@@ -23,7 +23,6 @@ void phi(ConfigMap& map, ArchSpec& spec) {
   if (map.reading()) {
     attention.qkv_bias = attention.output_bias = layer.ffn.bias = spec.head_bias = true;
     layer.block.form = BlockForm::kParallel;
-    spec.position = layer.position;
   }
   map.layers("num_hidden_layers", spec, layer);
 }
@@ -32,7 +31,7 @@ void phi3(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 4096);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", 1e-5);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-5);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map_heads(map, attention);
   map_window(map, attention.sliding_window, 0);
@@ -45,7 +44,6 @@ void phi3(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, rope, trained, {.partial_rotary_factor = 1});
   map("resid_pdrop", spec.dropout, 0.0);
   map.ignore({"attention_dropout", "embd_pdrop"});
-  if (map.reading()) spec.position = layer.position;
   map.layers("num_hidden_layers", spec, layer);
 }
 

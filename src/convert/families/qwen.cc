@@ -15,13 +15,12 @@ struct QwenDefaults {
 void qwen_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, const QwenDefaults& defaults) {
   map_model(map, spec, false);
   map_max_positions(map, spec, "max_position_embeddings", 32768);
-  map_norm<RmsNormSpec>(map, spec, layer, "rms_norm_eps", 1e-6);
+  map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-6);
   map_heads(map, map.kind<GqaSpec>(layer.attention, "attention"), defaults.kv_heads, defaults.head_dim);
   map("intermediate_size", layer.ffn.intermediate_size);
   map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map.ignore({"attention_dropout"});
-  if (map.reading()) spec.position = layer.position;
 }
 
 // A window counts only where use_sliding_window says so, and then in the layers from max_window_layers on.

@@ -22,7 +22,7 @@ void t5(ConfigMap& map, ArchSpec& spec) {
   map("vocab_size", spec.vocab_size);
   map("d_model", spec.hidden_size, 512);
   map_max_positions(map, spec, "n_positions", 512);  // what it was trained on: the biases know no end
-  map_norm<RmsNormSpec>(map, spec, layer, "layer_norm_epsilon", 1e-6);
+  map_norm<RmsNormSpec>(map, layer, "layer_norm_epsilon", 1e-6);
   GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
   map("num_heads", attention.num_attention_heads, 8);
   map("d_kv", attention.head_dim, 64);
@@ -47,8 +47,6 @@ void t5(ConfigMap& map, ArchSpec& spec) {
     spec.logit_scale = scaled ? scale : 1;
     attention.scale = 1;
     layer.position = spec.position;
-    spec.encoder.position = spec.position;
-    spec.encoder.final_norm = spec.final_norm;
   }
   LayerSpec encoder = layer;
   encoder.causal = false;

@@ -29,7 +29,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 PINNED = {"torch": "2.13.0", "transformers": "5.24.0", "safetensors": "0.8.0", "numpy": "2.4.6",
           "tokenizers": "0.23.3", "sentencepiece": "0.2.3"}
 DEFAULT_OUT = Path(__file__).resolve().parent.parent / "tests" / "goldens"
-PARTS = ("logits", "train", "bugs", "folders", "text/tokenizers")
+PARTS = ("logits", "train", "bugs", "folders", "text/tokenizers", "text/rewriting")
 LIMIT_BYTES = 5_000_000
 
 
@@ -59,7 +59,7 @@ def generate(out):
     found = versions()
     import torch
 
-    from goldens import bugs, common, folders, logits, published, tokenizer_kinds, training
+    from goldens import bugs, common, folders, logits, published, rewriting, tokenizer_kinds, training
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -73,6 +73,7 @@ def generate(out):
         "bugs": bugs.generate(out / "bugs"),
         "published": published.generate(out / "bugs" / "published.json"),
         "folders": folders.generate(out / "folders" / "cases.json"),
+        "rewriting": rewriting.generate(out / "text" / "rewriting" / "cases.json"),
         "tokenizers": tokenizer_kinds.generate(out / "text" / "tokenizers"),
     }
     common.write_json(out / "manifest.json", manifest)

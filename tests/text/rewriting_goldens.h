@@ -1,4 +1,4 @@
-// tests/goldens/text/rewriting.json: what Hugging Face tokenizers make of texts by blocks of tokenizer.json.
+// tests/goldens/text/rewriting/cases.json: what Hugging Face tokenizers make of texts by blocks of tokenizer.json.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ inline std::vector<RewrittenPart> parts_of(const std::vector<AlignedText>& parts
 }
 
 inline Json rewriting_goldens() {
-  return read_json(std::string(TRANSEPT_SOURCE_DIR) + "/tests/goldens/text/rewriting.json");
+  return read_json(std::string(TRANSEPT_SOURCE_DIR) + "/tests/goldens/text/rewriting/cases.json");
 }
 
 // The block of the case as it stands in the goldens.

@@ -11,6 +11,7 @@
 
 #include "base/problem.h"
 #include "base/stop_request.h"
+#include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "infer/generate.h"
@@ -122,13 +123,9 @@ ChatTemplate template_of(const ChatOptions& options, const LoadedModel& loaded) 
 }
 
 Json to_json(const Generation& g, int64_t reused) {
-  return {{"tokens", g.tokens},
-          {"finish_reason", g.finish_reason},
-          {"prompt_tokens", g.prompt_tokens},
-          {"reused_tokens", reused},
-          {"timings",
-           {{"prefill_tokens_per_second", g.prefill_tokens_per_second},
-            {"decode_tokens_per_second", g.decode_tokens_per_second}}}};
+  Json out = answer_json(g);
+  out["reused_tokens"] = reused;
+  return out;
 }
 
 // A command of the conversation; false: it ends.
@@ -215,16 +212,7 @@ void register_chat(Registry& registry) {
   sub->add_option("--variables", o->variables, "JSON object of what else the template may know, such as tools");
   sub->add_option("--max-tokens", o->generate.max_tokens, "tokens that an answer may have at the most")
       ->capture_default_str();
-  sub->add_option("--temperature", o->generate.sampling.temperature,
-                  "divides the logits; 0: always the likeliest token")
-      ->capture_default_str();
-  sub->add_option("--top-k", o->generate.sampling.top_k, "draw from the K likeliest tokens; 0: from all")
-      ->capture_default_str();
-  sub->add_option("--top-p", o->generate.sampling.top_p, "draw from the fewest tokens that reach this probability")
-      ->capture_default_str();
-  sub->add_option("--min-p", o->generate.sampling.min_p,
-                  "leave out tokens less likely than this share of the likeliest")
-      ->capture_default_str();
+  add_sampling_options(*sub, o->generate.sampling);
   sub->add_option("--context", o->context,
                   fmt::format("longest conversation in tokens (default: the model's, {} at most)", kUsualContext))
       ->check(at_least_one());

@@ -9,14 +9,13 @@
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "convert/family.h"
+#include "convert/folder_names.h"
 #include "convert/model_folder.h"
 
 namespace transept {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kOwnForm = "transept";
 
 DType parse_dtype(const std::string& name) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -56,17 +55,11 @@ fs::path part_folder(const fs::path& out, bool overwrite, const fs::path& source
   return part;
 }
 
-// Every form that the spec was tried in, or the one that was asked for.
-void check_form(const ArchSpec& spec, const std::string& family) {
-  if (family.empty() || family == kOwnForm) return;
-  if (!find_family(family)) {
-    std::string known = kOwnForm;
-    for (const Family* f : families()) known += ", " + std::string(f->model_type);
-    throw InputError("--family", "\"" + family + "\" is unknown", "known are " + known);
-  }
-  std::vector<std::string> reasons;
-  if (model_config(spec, family, &reasons).at("model_type") != family)
-    throw InputError("--family", "can't express the model: " + reasons.front(), "leave it out, or name another one");
+void check_family(const std::string& name) {
+  if (name.empty() || name == kOwnType || find_family(name)) return;
+  std::string known(kOwnType);
+  for (const Family* f : families()) known += ", " + std::string(f->model_type);
+  throw InputError("--family", "\"" + name + "\" is unknown", "known are " + known);
 }
 
 }  // namespace
@@ -85,12 +78,15 @@ void register_convert(Registry& registry) {
         if (!out.has_filename()) out = out.parent_path();
         SaveOptions options{.family = o->family, .dtype = parse_dtype(o->dtype), .token_ids = read_token_ids(source)};
         if (!o->max_shard_size.empty()) options.max_shard_bytes = parse_bytes(o->max_shard_size);
-        const ArchSpec spec = read_model_spec(source);
-        check_form(spec, o->family);
+        check_family(o->family);
         // What it is already is what it stays, where other families could say it too.
-        if (options.family.empty()) options.family = read_model_type(source) == kOwnForm ? "" : read_model_type(source);
+        if (options.family.empty()) options.family = read_model_type(source);
+        if (o->family.empty() && options.family == kOwnType) options.family.clear();
         std::vector<std::string> reasons;
-        const std::string type = model_config(spec, options.family, &reasons).at("model_type");
+        const std::string type = model_config(read_model_spec(source), options.family, &reasons).at("model_type");
+        if (!o->family.empty() && type != o->family)
+          throw InputError("--family", "can't express the model: " + reasons.front(),
+                           "leave it out, or name another one");
 
         const fs::path part = part_folder(out, o->overwrite, source);
         const std::unique_ptr<Model> model = load_model(source);
@@ -112,13 +108,13 @@ void register_convert(Registry& registry) {
         if (globals.json) {
           Json receipt = {
               {"out", out.string()}, {"model_type", type}, {"dtype", o->dtype}, {"bytes", bytes}, {"files", files}};
-          if (type == kOwnForm && o->family.empty()) receipt["reasons"] = reasons;
+          if (type == kOwnType && o->family.empty()) receipt["reasons"] = reasons;
           print_json(receipt);
           return 0;
         }
         fmt::print("{}: {}, {}, {:.1f} MB in {} files\n", out.string(), type, o->dtype,
                    static_cast<double>(bytes) * 1e-6, files.size());
-        if (type == kOwnForm && o->family.empty()) {
+        if (type == kOwnType && o->family.empty()) {
           fmt::print("no family of Hugging Face can express it:\n");
           for (const std::string& reason : reasons) fmt::print("  {}\n", reason);
         }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/problem.h"
 #include "base/stop_request.h"
+#include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "infer/beam_search.h"
@@ -42,13 +43,9 @@ std::vector<PromptText> lines_of(const std::string& path) {
 }
 
 Json to_json(const Generation& g) {
-  return {{"text", g.text},
-          {"tokens", g.tokens},
-          {"finish_reason", g.finish_reason},
-          {"prompt_tokens", g.prompt_tokens},
-          {"timings",
-           {{"prefill_tokens_per_second", g.prefill_tokens_per_second},
-            {"decode_tokens_per_second", g.decode_tokens_per_second}}}};
+  Json out{{"text", g.text}};
+  out.update(answer_json(g));
+  return out;
 }
 
 Json to_json(const BeamGeneration& g) {
@@ -181,17 +178,7 @@ void register_generate(Registry& registry) {
       "--prompts", o->prompts,
       "file with a text a line: gives a line of JSON for each, as --json would with the next seed each time");
   sub->add_option("--max-tokens", o->generate.max_tokens, "new tokens at the most")->capture_default_str();
-  o->sampling = {
-      sub->add_option("--temperature", o->generate.sampling.temperature,
-                      "divides the logits; 0: always the likeliest token")
-          ->capture_default_str(),
-      sub->add_option("--top-k", o->generate.sampling.top_k, "draw from the K likeliest tokens; 0: from all")
-          ->capture_default_str(),
-      sub->add_option("--top-p", o->generate.sampling.top_p, "draw from the fewest tokens that reach this probability")
-          ->capture_default_str(),
-      sub->add_option("--min-p", o->generate.sampling.min_p,
-                      "leave out tokens less likely than this share of the likeliest")
-          ->capture_default_str()};
+  o->sampling = add_sampling_options(*sub, o->generate.sampling);
   sub->add_option("--beams", o->beam.beams, "beam search with this many hypotheses, instead of drawing; 1: none")
       ->capture_default_str();
   o->length_penalty =

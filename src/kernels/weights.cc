@@ -159,6 +159,7 @@ void multiply_tile(ConstRows x, const Weight& w, int64_t first, int64_t n, Rows 
 }
 
 void multiply(ThreadPool& pool, ConstRows x, const Weight& w, int64_t n, Rows y, const TileEpilogue& epilogue) {
+  if (w.values) return gemm_xwt(pool, x, w.values, n, 0.f, y, epilogue);
   TRANSEPT_CHECK(x.rows == y.rows && n == y.width);
   for_tiles(pool, x.rows, n, [&](const Tile& t) {
     const Rows out{y.row(t.row) + t.column, t.rows, t.columns, y.stride};

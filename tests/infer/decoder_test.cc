@@ -15,26 +15,6 @@
 namespace transept {
 namespace {
 
-ArchSpec spec_of(const std::string& topology, const Json& changes = Json::object()) {
-  Json document{{"topology", topology},
-                {"vocab_size", 29},
-                {"hidden_size", 24},
-                {"max_position_embeddings", 40},
-                {"initializer_range", 0.15},
-                {"norm", {{"kind", "layernorm"}}},
-                {"position", {{"kind", "learned"}}},
-                {"attention", {{"num_attention_heads", 4}}},
-                {"ffn", {{"kind", "gelu"}, {"intermediate_size", 20}}}};
-  if (topology == "encoder_decoder") {
-    document["encoder"] = {{"num_hidden_layers", 2}};
-    document["decoder"] = {{"num_hidden_layers", 2}};
-  } else {
-    document["num_hidden_layers"] = 2;
-  }
-  document.update(changes);
-  return spec_from_json(document, topology);
-}
-
 class Decoders : public ::testing::TestWithParam<const char*> {
  protected:
   static constexpr int64_t kTokens = 13, kVocab = 29, kWidth = 24;
@@ -60,7 +40,7 @@ class Decoders : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Decoders, PiecesGiveWhatAWholePassGives) {
-  const auto m = random_model(spec_of(GetParam()), false);
+  const auto m = random_model(topology_spec(GetParam()), false);
   const auto ids = random_ids(kTokens, kVocab, 1);
   const auto whole = logits(*m, ids), whole_hidden = hidden(*m, ids);
   Decoder d = decoder(*m);
@@ -84,7 +64,7 @@ TEST_P(Decoders, PiecesGiveWhatAWholePassGives) {
 // More tokens than a decoder runs at a time.
 TEST_P(Decoders, LongInputsAreOneSequence) {
   constexpr int64_t kLong = 600;
-  const auto m = random_model(spec_of(GetParam(), {{"max_position_embeddings", kLong}}), false);
+  const auto m = random_model(topology_spec(GetParam(), {{"max_position_embeddings", kLong}}), false);
   const auto ids = random_ids(kLong, kVocab, 1);
   const auto whole = logits(*m, ids), whole_hidden = hidden(*m, ids);
   std::vector<float> got(whole.size()), got_hidden(whole_hidden.size());
@@ -101,7 +81,7 @@ TEST_P(Decoders, LongInputsAreOneSequence) {
 
 // Branches that split, die and change places give the logits of their own sequences.
 TEST_P(Decoders, BranchesGiveWhatTheirOwnSequencesGive) {
-  const auto m = random_model(spec_of(GetParam()), false);
+  const auto m = random_model(topology_spec(GetParam()), false);
   Decoder d = decoder(*m, 3);
   begin(d);
   std::vector<std::vector<int32_t>> sequences{random_ids(4, kVocab, 3)};
@@ -136,13 +116,13 @@ INSTANTIATE_TEST_SUITE_P(Topologies, Decoders, ::testing::Values("decoder", "enc
 
 TEST(Decoder, AnEncoderIsRefused) {
   ThreadPool pool(1);
-  const auto m = random_model(spec_of("encoder"), false);
+  const auto m = random_model(topology_spec("encoder"), false);
   EXPECT_THAT(input_error([&] { Decoder(*m, pool, 10); }), ::testing::HasSubstr("names masked tokens and does not"));
 }
 
 TEST(Decoder, SourcesMustFit) {
   ThreadPool pool(1);
-  const auto m = random_model(spec_of("encoder_decoder"), false);
+  const auto m = random_model(topology_spec("encoder_decoder"), false);
   Decoder d(*m, pool, 10, 4);
   EXPECT_THROW(d.read_source({}), InputError);
   EXPECT_THROW(d.read_source(random_ids(5, 29, 1)), InputError);

@@ -14,26 +14,6 @@
 namespace transept {
 namespace {
 
-ArchSpec spec_of(const std::string& topology, const Json& changes = Json::object()) {
-  Json document{{"topology", topology},
-                {"vocab_size", 29},
-                {"hidden_size", 24},
-                {"max_position_embeddings", 40},
-                {"initializer_range", 0.15},
-                {"norm", {{"kind", "layernorm"}}},
-                {"position", {{"kind", "learned"}}},
-                {"attention", {{"num_attention_heads", 4}}},
-                {"ffn", {{"kind", "gelu"}, {"intermediate_size", 20}}}};
-  if (topology == "encoder_decoder") {
-    document["encoder"] = {{"num_hidden_layers", 2}};
-    document["decoder"] = {{"num_hidden_layers", 2}};
-  } else {
-    document["num_hidden_layers"] = 2;
-  }
-  document.update(changes);
-  return spec_from_json(document, topology);
-}
-
 // The mean of hidden states or the first of them, those of the encoder where there is one, through the pooler.
 TEST(Embedding, IsThePooledStates) {
   ThreadPool pool(1);
@@ -41,7 +21,7 @@ TEST(Embedding, IsThePooledStates) {
   for (const char* topology : {"decoder", "encoder", "encoder_decoder"}) {
     for (const char* pooling : {"mean", "cls"}) {
       for (const bool pooler : {false, true}) {
-        const auto m = random_model(spec_of(topology, {{"pooling", pooling}, {"pooler", pooler}}), false);
+        const auto m = random_model(topology_spec(topology, {{"pooling", pooling}, {"pooler", pooler}}), false);
         const std::vector<std::vector<int32_t>> two{ids, random_ids(3, 29, 5)};
         const auto both = embed_sequences(*m, pool, two, embed_options(m->spec()));
         const auto& got = both[0];
@@ -72,7 +52,7 @@ TEST(Embedding, IsThePooledStates) {
       }
     }
   }
-  const auto m = random_model(spec_of("decoder"), false);
+  const auto m = random_model(topology_spec("decoder"), false);
   const auto embed = [&](const std::vector<int32_t>& tokens, const EmbedOptions& options = {}) {
     return embed_sequences(*m, pool, {&tokens, 1}, options)[0];
   };
@@ -92,7 +72,7 @@ TEST(Embedding, IsThePooledStates) {
 // A sequence's vector does not depend on the others of its batch.
 TEST(Embedding, SequencesOfABatchDoNotSeeEachOther) {
   ThreadPool pool(2);
-  const auto m = random_model(spec_of("encoder"), false);
+  const auto m = random_model(topology_spec("encoder"), false);
   std::vector<std::vector<int32_t>> sequences;
   for (const int64_t length : {7, 1, 30, 12})
     sequences.push_back(random_ids(length, 29, static_cast<uint64_t>(length)));

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/format_number.h"
 #include "study/html.h"
 #include "study/page_assets.h"
 

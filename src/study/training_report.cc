@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "study/html.h"
+#include "base/format_number.h"
 #include "train/metrics.h"
 #include "train/progress.h"
 

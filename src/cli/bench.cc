@@ -115,13 +115,13 @@ void bench_train(CLI::App* sub, const Globals& globals, const std::shared_ptr<Re
   struct Options {
     std::string model;
     int64_t context = 256, batch = 16;
-    bool recompute = false;
+    Recompute recompute = Recompute::kNone;
   };
   auto o = std::make_shared<Options>();
   sub->add_option("SPEC", o->model, "preset, spec file or model folder")->required();
   sub->add_option("--context", o->context, "tokens of a sequence")->capture_default_str();
   sub->add_option("--batch", o->batch, "sequences of a step")->capture_default_str();
-  sub->add_flag("--recompute", o->recompute, "compute activations again in the backward pass");
+  add_recompute(sub, o->recompute);
   sub->callback([o, &globals, repeats, &selected] {
     selected = [o, &globals, repeats] {
       Sizes{{{"--context", o->context}, {"--batch", o->batch}}}.check();

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/thread_pool.h"
 #include "data/examples.h"
+#include "spec/recompute.h"
 
 namespace transept {
 
@@ -37,6 +38,8 @@ CLI::Validator at_least_one();
 
 // --objective; CLI::ValidationError for an unknown name.
 Objective parse_objective(const std::string& text);
+// --recompute [none|selective|full]; without a value: full.
+CLI::Option* add_recompute(CLI::App* sub, Recompute& recompute);
 // What the data are made of; InputError where --lines does not fit.
 Unit unit_of(const ExampleOptions& examples, bool lines);
 

@@ -30,6 +30,22 @@ Objective parse_objective(const std::string& text) {
   return *objective;
 }
 
+CLI::Option* add_recompute(CLI::App* sub, Recompute& recompute) {
+  return sub
+      ->add_option_function<std::string>(
+          "--recompute",
+          [&recompute](const std::string& text) {
+            const auto found = recompute_from_name(text);
+            if (!found)
+              throw CLI::ValidationError("--recompute",
+                                         "\"" + text + "\" is unknown; known are none, selective and full");
+            recompute = *found;
+          },
+          kRecomputeHelp)
+      ->expected(0, 1)
+      ->default_str("full");
+}
+
 Unit unit_of(const ExampleOptions& examples, bool lines) {
   const bool pairs = examples.objective == Objective::kSeq2seq;
   if (lines && pairs) throw InputError("--lines", "does not apply to pairs", "leave it out");

@@ -51,6 +51,8 @@ struct AddFlags {
     const std::string flag = std::string("--") + name;
     if constexpr (std::is_same_v<T, bool>) {
       o.flags[name] = sub->add_flag(flag, member, help);
+    } else if constexpr (std::is_same_v<T, Recompute>) {
+      o.flags[name] = add_recompute(sub, member);
     } else if constexpr (std::is_same_v<T, ScheduleKind>) {
       o.flags[name] = sub->add_option_function<std::string>(
           flag,

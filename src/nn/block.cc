@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "ops/add.h"
+#include "ops/tape.h"
 
 namespace transept {
 
@@ -77,8 +78,17 @@ Var Block::parallel(const ForwardContext& context, const Var& x) const {
       context, attention_in, {.bias = {}, .dropout = context.dropout.mask(first_site_, x.width), .residual = &x});
   attention_in = {};
   if (context.observe) context.observe("attention", layer_, mid.view());
-  Var out = ffn_->forward(context, ffn_in,
-                          {.bias = {}, .dropout = context.dropout.mask(first_site_ + 1, x.width), .residual = &mid});
+  const auto feed_forward = [this](const ForwardContext& c, const Var& in, const Var& residual) {
+    return ffn_->forward(c, in,
+                         {.bias = {}, .dropout = c.dropout.mask(first_site_ + 1, in.width), .residual = &residual});
+  };
+  if (context.recompute_ffn) {
+    return recompute(context.op, ffn_in,
+                     [feed_forward, mid, kept = KeptContext(context)](const OpContext& op, const Var& in) {
+                       return feed_forward(kept.at(op), in, mid);
+                     });
+  }
+  Var out = feed_forward(context, ffn_in, mid);
   if (context.observe) context.observe("ffn", layer_, out.view());
   return out;
 }
@@ -92,8 +102,14 @@ Var Block::forward(const ForwardContext& context, const Var& x) const {
   Var y = sublayer(context, x, attention_norms_, site++, "attention", attend(*attention_));
   if (cross_attention_)
     y = sublayer(context, y, cross_attention_norms_, site++, "cross_attention", attend(*cross_attention_));
-  return sublayer(context, y, ffn_norms_, site, "ffn",
-                  [&](const Var& in, const LinearEnd& end) { return ffn_->forward(context, in, end); });
+  const auto feed_forward = [this, site](const ForwardContext& c, const Var& residual) {
+    return sublayer(c, residual, ffn_norms_, site, "ffn",
+                    [&](const Var& in, const LinearEnd& end) { return ffn_->forward(c, in, end); });
+  };
+  if (!context.recompute_ffn) return feed_forward(context, y);
+  return recompute(context.op, y, [feed_forward, kept = KeptContext(context)](const OpContext& op, const Var& in) {
+    return feed_forward(kept.at(op), in);
+  });
 }
 
 }  // namespace transept

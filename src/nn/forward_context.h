@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nn/kv_view.h"
 #include "nn/position/position.h"
@@ -67,6 +68,30 @@ struct ForwardContext {
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
   LatentForm latents = LatentForm::kCheaper;
+  bool recompute_ffn = false;  // feed-forward sublayers run again in the backward pass
+};
+
+// What a backward pass that runs modules again needs of a context, by value: it outlives the call.
+struct KeptContext {
+  BatchLayout layout;
+  std::vector<int64_t> lengths;
+  int64_t positions;
+  DropoutPlan dropout;
+  EncodedSource source;
+  bool crosses;
+  RouterPass* routers;
+
+  explicit KeptContext(const ForwardContext& c)
+      : layout(c.layout),
+        lengths(c.lengths.begin(), c.lengths.end()),
+        positions(c.positions),
+        dropout(c.dropout),
+        source(c.source ? *c.source : EncodedSource{}),
+        crosses(c.source != nullptr),
+        routers(c.routers) {}
+  ForwardContext at(const OpContext& op) const {
+    return {op, layout, lengths, positions, nullptr, dropout, crosses ? &source : nullptr, {}, routers};
+  }
 };
 
 }  // namespace transept

@@ -25,7 +25,7 @@ struct ForwardCall {
   BatchLayout source_layout = {};
   KvCache* cache = nullptr;  // layout[s].first_position records are in it already
   DropoutPlan dropout;
-  bool recompute = false;  // keep only each layer's input for the backward pass
+  Recompute recompute = Recompute::kNone;
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;  // of a training pass; must live until the backward pass is through
   LatentForm latents = LatentForm::kCheaper;

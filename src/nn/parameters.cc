@@ -21,7 +21,7 @@ uint32_t name_hash(std::string_view name) {
 }  // namespace
 
 bool may_stay_stored(const ParamDecl& decl) {
-  return decl.shape.size() == 2 && !decl.whole && decl.part != Part::kPosition;
+  return decl.shape.size() == 2 && !decl.use.whole && decl.part != Part::kPosition;
 }
 
 Parameters::Parameters(const ArchSpec& spec, StoredMatrices stored) : stored_(std::move(stored)) {

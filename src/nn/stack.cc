@@ -79,21 +79,24 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
   }
   TRANSEPT_CHECK(positions.size() == call.tokens.size() && !positions.empty());
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
-  const ForwardContext context{op,           call.layout, lengths,      end,          call.cache,
-                               call.dropout, call.source, call.observe, call.routers, call.latents};
-
+  const bool again = call.recompute != Recompute::kNone && op.tape;
+  const ForwardContext context{op,
+                               call.layout,
+                               lengths,
+                               end,
+                               call.cache,
+                               call.dropout,
+                               call.source,
+                               call.observe,
+                               call.routers,
+                               call.latents,
+                               again && call.recompute == Recompute::kSelective};
   Var x = embed_tokens(op, call, positions, end);
   for (const auto& block : blocks_) {
-    if (call.recompute && op.tape) {
-      // The backward pass outlives this call's locals, so the body takes what it needs by value.
-      const EncodedSource source = call.source ? *call.source : EncodedSource{};
-      x = recompute(op, x,
-                    [block = block.get(), layout = call.layout, lengths, end, dropout = call.dropout, source,
-                     crosses = call.source != nullptr, routers = call.routers](const OpContext& inner, const Var& in) {
-                      return block->forward(
-                          {inner, layout, lengths, end, nullptr, dropout, crosses ? &source : nullptr, {}, routers},
-                          in);
-                    });
+    if (again && call.recompute == Recompute::kFull) {
+      x = recompute(op, x, [block = block.get(), kept = KeptContext(context)](const OpContext& inner, const Var& in) {
+        return block->forward(kept.at(inner), in);
+      });
     } else {
       x = block->forward(context, x);
     }

@@ -10,6 +10,7 @@
 #include "nn/parameters.h"
 #include "nn/position/position.h"
 #include "spec/arch_spec.h"
+#include "spec/recompute.h"
 
 namespace transept {
 
@@ -19,7 +20,7 @@ struct StackCall {
   const BatchLayout& layout;
   KvCache* cache = nullptr;
   DropoutPlan dropout;
-  bool recompute = false;  // keep only each layer's input for the backward pass
+  Recompute recompute = Recompute::kNone;
   const EncodedSource* source = nullptr;
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;

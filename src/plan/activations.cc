@@ -8,7 +8,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kFloat = 4;  // bytes
+constexpr int64_t kFloat = 4;  // bytes of an activation when a model is run
 
 // Elements a token.
 struct AttentionWidths {
@@ -122,12 +122,26 @@ LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const Token
   return saved;
 }
 
-Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute) {
+Count layer_kept(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, Recompute recompute) {
+  LayerSaved kept = layer_saved(spec, layer, rows);
+  if (recompute == Recompute::kNone) return kept.total();
+  if (recompute == Recompute::kFull) return kept.residual_in;
+  kept.ffn_first = Count();
+  if (layer.block.parallel()) return kept.total();                            // its input stands beside attention's
+  const int64_t norms = layer.placement == NormPlacement::kSandwich ? 2 : 1;  // of a sublayer
+  kept.ffn_input = Count();
+  kept.norm_statistics = rows.own * (statistics(layer.norm) * norms * (layer.sublayers() - 1));
+  if (norms == 2) kept.post_norm_inputs = rows.own * spec.hidden_size * (layer.sublayers() - 1);
+  return kept.total();
+}
+
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, Recompute recompute) {
   const bool before = norm_before(layer), parallel = layer.block.parallel();
   const bool sandwich = layer.placement == NormPlacement::kSandwich;
   const AttentionWidths a = widths(layer.attention);
-  const LayerSaved s = layer_saved(spec, layer, rows);
+  LayerSaved s = layer_saved(spec, layer, rows);
   const Count none, gradient = rows.own * spec.hidden_size;
+  if (parallel && recompute == Recompute::kSelective) s.residual_middle = gradient;
   const FfnWidths widest = ffn_widths(spec, layer);
   const Count ffn_forward = rows.own * widest.forward, ffn_backward = rows.own * widest.backward;
   const Count statistics_of_one = rows.own * statistics(layer.norm);
@@ -156,9 +170,9 @@ Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& 
   if (!before || sandwich) peak = std::max(peak, s.total() + gradient + gradient);  // the last norm's output and input
   // The forward pass up to the layer's output; parallel: with what attention left, to which the second sublayer is
   // added. When it runs again, the gradient of the output waits.
-  const Count forward = s.total() + (parallel ? gradient : none) +
+  const Count forward = s.total() + (parallel && s.residual_middle == none ? gradient : none) +
                         (before && !sandwich ? gradient + ffn_forward : std::max(ffn_forward, gradient));
-  peak = std::max(peak, forward + (recompute ? gradient : none));
+  peak = std::max(peak, forward + (recompute == Recompute::kNone ? none : gradient));
   return peak;
 }
 
@@ -166,41 +180,49 @@ int64_t ActivationBytes::total() const {
   return (Count(saved_layers) + std::max((Count(saved_ends) + head_transient).value(), backward_transient)).value();
 }
 
-ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, int64_t source_context,
-                                 bool recompute) {
-  const Count rows = Count(batch) * context, source_rows = Count(batch) * source_context;
-  Count saved, backward;
-  const auto add = [&](const StackSpec& stack, const TokenRows& of) {
-    for (const LayerSpec& layer : stack.layers) {
-      backward = std::max(backward, saved + layer_peak(spec, layer, of, recompute));
-      const LayerSaved kept = layer_saved(spec, layer, of);
-      saved += recompute ? kept.residual_in : kept.total();
-    }
-  };
+RunOfLayers run_of_layers(const ArchSpec& spec, std::span<const LayerSpec> layers, const TokenRows& rows,
+                          Recompute recompute) {
+  RunOfLayers run;
+  for (const LayerSpec& layer : layers) {
+    run.fullest = std::max(run.fullest, run.kept + layer_peak(spec, layer, rows, recompute));
+    run.kept += layer_kept(spec, layer, rows, recompute);
+  }
+  return run;
+}
+
+Count stack_end(const ArchSpec& spec, const StackSpec& stack, Count rows) {
   // Without a final norm the last layer's output is what comes next.
-  const auto end_of = [&](const StackSpec& stack, Count n) {
-    const Count hidden = n * spec.hidden_size;
-    return stack.has_final_norm() ? hidden + hidden + n * statistics(stack.final_norm) : hidden;
-  };
+  const Count hidden = rows * spec.hidden_size;
+  return stack.has_final_norm() ? hidden + hidden + rows * statistics(stack.final_norm) : hidden;
+}
+
+ActivationBytes activation_bytes(const ArchSpec& spec, const ActivationShape& shape) {
+  const Count rows = Count(shape.batch) * shape.context, source_rows = Count(shape.batch) * shape.source_context;
+  const int64_t element = shape.element_bytes;
   // What a norm on the embeddings reads stands until the end of its stack's backward pass.
   const auto embedding_norm = [&](const StackSpec& stack, Count n) {
     return spec.embedding_norm ? n * spec.hidden_size + n * statistics(stack.final_norm) : Count();
   };
+  Count saved, backward;
+  const auto add = [&](const StackSpec& stack, const TokenRows& of) {
+    saved += embedding_norm(stack, of.own);
+    const RunOfLayers run = run_of_layers(spec, stack.layers, of, shape.recompute);
+    backward = std::max(backward, saved + run.fullest);
+    saved += run.kept;
+  };
   if (spec.encoder_decoder()) {
-    saved += embedding_norm(spec.encoder, source_rows);
     add(spec.encoder, {source_rows, Count()});
-    saved += end_of(spec.encoder, source_rows);  // every layer of the decoder reads it
+    saved += stack_end(spec, spec.encoder, source_rows);  // every layer of the decoder reads it
   }
-  saved += embedding_norm(spec, rows);
   add(spec, {rows, source_rows});
-  Count ends = end_of(spec, rows);
+  Count ends = stack_end(spec, spec, rows);
   // The head's own layer: its product, its activation, and the norm's output and statistics.
   if (spec.head_transform) ends += rows * (3 * spec.hidden_size + statistics(spec.final_norm));
   const Count chunk = Count(std::min(rows.value(), logit_rows(spec.vocab_size))) * spec.vocab_size;
-  return {.saved_layers = (saved * kFloat).value(),
-          .saved_ends = (ends * kFloat).value(),
-          .head_transient = ((chunk + rows * spec.hidden_size) * kFloat).value(),
-          .backward_transient = std::max<int64_t>(0, (backward * kFloat).value() - (saved * kFloat).value())};
+  return {.saved_layers = (saved * element).value(),
+          .saved_ends = (ends * element).value(),
+          .head_transient = (chunk * kLogitBytes + rows * spec.hidden_size * element).value(),
+          .backward_transient = std::max<int64_t>(0, (backward * element).value() - (saved * element).value())};
 }
 
 int64_t inference_bytes(const ArchSpec& spec, int64_t rows, int64_t logit_rows, int64_t cached) {

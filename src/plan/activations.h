@@ -1,11 +1,14 @@
 // Memory of activations, in bytes, from the spec alone: what training keeps for the backward pass, what it needs for a
-// moment on top, and what a forward pass without gradients needs. All activations are float32.
+// moment on top, and what a forward pass without gradients needs. The engine's activations are float32; those of mixed
+// precision are counted by their element size.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "plan/count.h"
 #include "spec/arch_spec.h"
+#include "spec/recompute.h"
 
 namespace transept {
 
@@ -31,12 +34,26 @@ struct LayerSaved {
   Count norm_statistics;   // of all norms
   Count total() const;
 };
+// Without recomputation.
 LayerSaved layer_saved(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows);
+
+// Of it, in elements, what stands between a layer's forward pass and its backward pass.
+Count layer_kept(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, Recompute recompute);
 
 // What a layer holds at the fullest moment of its backward pass, in elements: of its saved set what still stands, and
 // what is needed on top. Buffers go back as soon as their last reader is through, so the sublayers' needs do not add
-// up. `recompute`: its saved set is made again first.
-Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, bool recompute);
+// up. What was not kept is made again first.
+Count layer_peak(const ArchSpec& spec, const LayerSpec& layer, const TokenRows& rows, Recompute recompute);
+
+// A run of layers: what all of them keep, and the fullest moment of their backward pass, both in elements.
+struct RunOfLayers {
+  Count kept, fullest;
+};
+RunOfLayers run_of_layers(const ArchSpec& spec, std::span<const LayerSpec> layers, const TokenRows& rows,
+                          Recompute recompute);
+
+// What stands after a stack's last layer, in elements: input, output and statistics of its final norm.
+Count stack_end(const ArchSpec& spec, const StackSpec& stack, Count rows);
 
 // Two moments can be the fullest: the head's, when everything saved stands, and one within the backward pass, when what
 // belongs to the head and to later layers is gone.
@@ -50,9 +67,14 @@ struct ActivationBytes {
   int64_t total() const;
 };
 
-// `recompute`: a layer keeps only its input, and computes the rest again in its backward pass.
-ActivationBytes activation_bytes(const ArchSpec& spec, int64_t batch, int64_t context, int64_t source_context,
-                                 bool recompute);
+inline constexpr int64_t kLogitBytes = 4;  // of a logit, in any precision
+
+struct ActivationShape {
+  int64_t batch = 1, context = 1, source_context = 0;  // sequences, tokens
+  Recompute recompute = Recompute::kNone;
+  int64_t element_bytes = 4;
+};
+ActivationBytes activation_bytes(const ArchSpec& spec, const ActivationShape& shape);
 
 // A forward pass of `rows` tokens without gradients, of which `logit_rows` reach the head: layers share their buffers.
 // `cached`: tokens whose latents such a pass expands, where attention has some.

@@ -61,7 +61,7 @@ void declare_stack(const ArchSpec& spec, const StackSpec& stack, const std::stri
 ParamList ArchSpec::declare() const {
   ParamList p;
   p.scope("embedding.", Part::kEmbedding);
-  p.add("weight", {vocab_size, hidden_size}, Init::kNormal);
+  p.add("weight", {vocab_size, hidden_size}, Init::kNormal, {.shard = Shard::kRows});
   p.scope("token_type.", Part::kPosition);
   if (type_vocab_size > 0) p.add("weight", {type_vocab_size, hidden_size}, Init::kNormal);
   if (encoder_decoder()) {
@@ -77,8 +77,8 @@ ParamList ArchSpec::declare() const {
     declare_norm(final_norm, "head_norm.", -1, hidden_size, p);
   }
   p.scope("head.", Part::kHead);
-  if (!tie_word_embeddings) p.add("weight", {vocab_size, hidden_size}, Init::kNormal);
-  if (head_bias) p.add("bias", {vocab_size}, Init::kZeros);
+  if (!tie_word_embeddings) p.add("weight", {vocab_size, hidden_size}, Init::kNormal, {.shard = Shard::kRows});
+  if (head_bias) p.add("bias", {vocab_size}, Init::kZeros, {.shard = Shard::kRows});
   if (pooler) {
     p.scope("pooler.", Part::kPooler);
     p.add("weight", {hidden_size, hidden_size}, Init::kNormal);

@@ -87,16 +87,16 @@ struct GqaSpec {
   // Self-attention. Rows of qkv: all query heads, then all key heads, then all value heads. `unit` is the value at
   // which the layer's norm weights are an identity.
   void declare(int64_t hidden_size, Init unit, ParamList& p) const {
-    p.add("qkv.weight", {qkv_width(), hidden_size}, Init::kNormal);
-    if (qkv_bias) p.add("qkv.bias", {qkv_width()}, Init::kZeros);
+    p.add("qkv.weight", {qkv_width(), hidden_size}, Init::kNormal, {.shard = Shard::kRows});
+    if (qkv_bias) p.add("qkv.bias", {qkv_width()}, Init::kZeros, {.shard = Shard::kRows});
     declare_rest(hidden_size, unit, p);
   }
   // Cross-attention: queries from the decoder, keys and values (in this order) from the encoder.
   void declare_cross(int64_t hidden_size, Init unit, ParamList& p) const {
-    p.add("q.weight", {query_width(), hidden_size}, Init::kNormal);
-    if (qkv_bias) p.add("q.bias", {query_width()}, Init::kZeros);
-    p.add("kv.weight", {2 * kv_width(), hidden_size}, Init::kNormal);
-    if (qkv_bias) p.add("kv.bias", {2 * kv_width()}, Init::kZeros);
+    p.add("q.weight", {query_width(), hidden_size}, Init::kNormal, {.shard = Shard::kRows});
+    if (qkv_bias) p.add("q.bias", {query_width()}, Init::kZeros, {.shard = Shard::kRows});
+    p.add("kv.weight", {2 * kv_width(), hidden_size}, Init::kNormal, {.shard = Shard::kRows});
+    if (qkv_bias) p.add("kv.bias", {2 * kv_width()}, Init::kZeros, {.shard = Shard::kRows});
     declare_rest(hidden_size, unit, p);
   }
   // Elements a token if each query head had keys and values of its own.
@@ -104,16 +104,19 @@ struct GqaSpec {
   std::vector<CacheRow> cache_rows() const { return {{"k", kv_width()}, {"v", kv_width()}}; }
   // Multiply-adds counted as two, forward, for one query token and one attended key: scores and weighted sum.
   int64_t flops_per_query_key() const { return 4 * query_width(); }
+  // The same where the key is read from a cache.
+  int64_t flops_per_cached_key() const { return flops_per_query_key(); }
 
  private:
   void declare_rest(int64_t hidden_size, Init unit, ParamList& p) const {
     if (qk_norm != QkNorm::kNone) {
       const Init init = qk_norm == QkNorm::kRmsnorm ? unit : Init::kOnes;
-      p.add("q_norm.weight", {qk_norm_width(num_attention_heads)}, init);
-      p.add("k_norm.weight", {qk_norm_width(num_key_value_heads)}, init);
+      const ParamUse use{.shard = qk_norm_scope == QkNormScope::kHead ? Shard::kNone : Shard::kRows};
+      p.add("q_norm.weight", {qk_norm_width(num_attention_heads)}, init, use);
+      p.add("k_norm.weight", {qk_norm_width(num_key_value_heads)}, init, use);
     }
-    if (sinks) p.add("sinks", {num_attention_heads}, Init::kZeros);
-    p.add("output.weight", {hidden_size, query_width()}, Init::kNormalResidual);
+    if (sinks) p.add("sinks", {num_attention_heads}, Init::kZeros, {.shard = Shard::kRows});
+    p.add("output.weight", {hidden_size, query_width()}, Init::kNormalResidual, {.shard = Shard::kColumns});
     if (output_bias) p.add("output.bias", {hidden_size}, Init::kZeros);
   }
 };
@@ -165,27 +168,33 @@ struct MlaSpec {
   // Rows of q and q_up: head by head, what does not turn before what does. Rows of kv_down: the latent, then the key
   // that turns. Rows of kv_up: head by head, its key before its value.
   void declare(int64_t hidden_size, Init unit, ParamList& p) const {
-    const auto project = [&](const char* name, int64_t out, int64_t in, Init init, bool biased, bool whole = false) {
-      p.add(std::string(name) + ".weight", {out, in}, init, whole);
+    const auto project = [&](const char* name, int64_t out, int64_t in, Init init, bool biased, ParamUse use = {}) {
+      p.add(std::string(name) + ".weight", {out, in}, init, use);
       if (biased) p.add(std::string(name) + ".bias", {out}, Init::kZeros);
     };
     if (q_lora_rank > 0) {
       project("q_down", q_lora_rank, hidden_size, Init::kNormal, bias);
       p.add("q_norm.weight", {q_lora_rank}, unit);
-      project("q_up", query_width(), q_lora_rank, Init::kNormal, false);
+      project("q_up", query_width(), q_lora_rank, Init::kNormal, false, {.shard = Shard::kRows});
     } else {
-      project("q", query_width(), hidden_size, Init::kNormal, false);
+      project("q", query_width(), hidden_size, Init::kNormal, false, {.shard = Shard::kRows});
     }
     project("kv_down", record_width(), hidden_size, Init::kNormal, bias);
     p.add("kv_norm.weight", {kv_lora_rank}, unit);
-    project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false, true);
-    project("output", hidden_size, value_width(), Init::kNormalResidual, bias);
+    project("kv_up", num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank, Init::kNormal, false,
+            {.shard = Shard::kRows, .whole = true});
+    project("output", hidden_size, value_width(), Init::kNormalResidual, bias, {.shard = Shard::kColumns});
   }
   // As 2 n_h d_h of the paper's table 1: without the part that turns.
   int64_t multi_head_cache_width() const { return num_attention_heads * (qk_nope_head_dim + v_head_dim); }
   std::vector<CacheRow> cache_rows() const { return {{"latent", kv_lora_rank}, {"k_rope", qk_rope_head_dim}}; }
   // Of heads with keys and values of their own.
   int64_t flops_per_query_key() const { return 2 * num_attention_heads * (query_dim() + v_head_dim); }
+  // Queries that took W_UK in stand against the records, and the weighted sum of latents takes W_UV after it (absorbed:
+  // section 2.1.2). Taking both in costs as much as making one token's keys and values.
+  int64_t flops_per_cached_key() const { return 2 * num_attention_heads * (record_width() + kv_lora_rank); }
+  // Making keys and values of a cached token from its latent, which each step repeats in the expanded form.
+  int64_t flops_to_expand() const { return 2 * kv_lora_rank * num_attention_heads * (qk_nope_head_dim + v_head_dim); }
 };
 
 using AttentionKinds = Kinds<GqaSpec, MlaSpec>;

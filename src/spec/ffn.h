@@ -60,9 +60,9 @@ struct FfnSpec {
 
   void declare(int64_t hidden_size, ParamList& p, const std::string& prefix = "") const {
     const std::string in = prefix + form().in_name();
-    p.add(in + ".weight", {in_width(), hidden_size}, Init::kNormal);
-    if (bias) p.add(in + ".bias", {in_width()}, Init::kZeros);
-    p.add(prefix + "down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual);
+    p.add(in + ".weight", {in_width(), hidden_size}, Init::kNormal, {.shard = Shard::kRows});
+    if (bias) p.add(in + ".bias", {in_width()}, Init::kZeros, {.shard = Shard::kRows});
+    p.add(prefix + "down.weight", {hidden_size, intermediate_size}, Init::kNormalResidual, {.shard = Shard::kColumns});
     if (bias) p.add(prefix + "down.bias", {hidden_size}, Init::kZeros);
   }
 };

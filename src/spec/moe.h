@@ -113,12 +113,14 @@ struct MoeSpec {
     p.add("router.weight", {num_experts, hidden_size}, Init::kNormal);
     if (selection_bias) p.add("router.selection_bias", {num_experts}, Init::kZeros);
     p.set_experts(num_experts, num_experts_per_tok);
-    p.add("experts." + ffn.form().in_name() + ".weight", {num_experts * one.in_width(), hidden_size}, Init::kNormal);
-    p.add("experts.down.weight", {num_experts * hidden_size, moe_intermediate_size}, Init::kNormalResidual);
+    p.add("experts." + ffn.form().in_name() + ".weight", {num_experts * one.in_width(), hidden_size}, Init::kNormal,
+          {.shard = Shard::kRows});
+    p.add("experts.down.weight", {num_experts * hidden_size, moe_intermediate_size}, Init::kNormalResidual,
+          {.shard = Shard::kColumns});
     p.set_experts(1, 1);
     if (!has_shared()) return;
     shared(ffn).declare(hidden_size, p, "shared_expert.");
-    if (shared_expert_gate) p.add("shared_expert_gate.weight", {1, hidden_size}, Init::kNormal, true);
+    if (shared_expert_gate) p.add("shared_expert_gate.weight", {1, hidden_size}, Init::kNormal, {.whole = true});
   }
 };
 

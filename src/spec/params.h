@@ -21,14 +21,27 @@ enum class Init {
 // biases by distance.
 enum class Part { kEmbedding, kPosition, kAttention, kCrossAttention, kFfn, kNorm, kPooler, kHead };
 
+// Which features of a matrix tensor parallelism deals out to its ranks (arXiv:1909.08053 section 3). A bias goes with
+// its rows.
+enum class Shard {
+  kNone,     // every rank has all of it
+  kRows,     // output features
+  kColumns,  // input features: the ranks' results are summed
+};
+
+struct ParamUse {
+  Shard shard = Shard::kNone;
+  bool whole = false;  // ops read it as floats in one block
+};
+
 struct ParamDecl {
   std::string name;  // e.g. "layers.3.attention.qkv.weight"; matrices are [out_features, in_features], row-major
   std::vector<int64_t> shape;  // one or two extents, all >= 1
   Init init = Init::kNormal;
   Part part = Part::kAttention;
-  int64_t layer = -1;                               // -1: outside the layers
-  bool encoder = false;                             // of an encoder-decoder's encoder
-  bool whole = false;                               // ops read it as floats in one block
+  int64_t layer = -1;    // -1: outside the layers
+  bool encoder = false;  // of an encoder-decoder's encoder
+  ParamUse use = {};
   int64_t experts = 1;                              // that share it evenly,
   int64_t active_experts = 1;                       // and those of them that one token passes
   bool decays() const { return shape.size() > 1; }  // weight decay acts on matrices, never on norms and biases
@@ -36,9 +49,9 @@ struct ParamDecl {
 
 class ParamList {
  public:
-  void add(std::string name, std::vector<int64_t> shape, Init init, bool whole = false) {
+  void add(std::string name, std::vector<int64_t> shape, Init init, ParamUse use = {}) {
     decls_.push_back(
-        {prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_, whole, experts_, active_experts_});
+        {prefix_ + std::move(name), std::move(shape), init, part_, layer_, encoder_, use, experts_, active_experts_});
   }
   // The scope of the declarations that follow.
   void scope(std::string prefix, Part part, int64_t layer = -1) {

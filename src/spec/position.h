@@ -141,7 +141,7 @@ struct T5Position {
     v("max_distance", max_distance, AtLeast{2}, "distance from which all share a bucket");
   }
   void declare(int64_t, int64_t, int64_t num_attention_heads, ParamList& p) const {
-    p.add("bias", {num_buckets, num_attention_heads}, Init::kNormal);
+    p.add("bias", {num_buckets, num_attention_heads}, Init::kNormal, {.shard = Shard::kColumns});
   }
   void check(const PositionUse& use, const std::string& where, Problems& problems) const;
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/format_number.h"
 #include "study/axis.h"
 #include "study/html.h"
 #include "study/page_assets.h"
@@ -154,7 +155,18 @@ std::string draw_band(const Series& s, size_t index, const LineChart& chart, con
   return out;
 }
 
+std::string draw_points(const Series& s, size_t index, const LineChart& chart, const Scale& x, const Scale& y) {
+  std::string out;
+  for (size_t i = 0; i < s.x.size(); ++i) {
+    if (!drawable(s.x[i], chart.x.log) || !drawable(s.y[i], chart.y.log)) continue;
+    const std::string mark = marker(index, x(s.x[i]), y(s.y[i]));
+    out += s.names.empty() ? mark : fmt::format("<g><title>{}</title>{}</g>", escape_html(s.names[i]), mark);
+  }
+  return out;
+}
+
 std::string draw_line(const Series& s, size_t index, const LineChart& chart, const Scale& x, const Scale& y) {
+  if (!s.joined) return draw_points(s, index, chart, x, y);
   const auto runs = runs_of(s.x, s.y, chart, x, y);
   std::string d, markers;
   size_t points = 0;
@@ -195,6 +207,7 @@ void check(const LineChart& chart) {
   for (const Series& s : chart.series) {
     TRANSEPT_CHECK(s.x.size() == s.y.size() && s.lower.size() == s.upper.size());
     TRANSEPT_CHECK(s.lower.empty() || s.lower.size() == s.y.size());
+    TRANSEPT_CHECK(s.names.empty() || s.names.size() == s.y.size());
   }
 }
 

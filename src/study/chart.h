@@ -14,11 +14,13 @@ struct Axis {
 };
 
 // One line. x ascending; a y that is no number leaves a gap. `lower` and `upper`, both empty or as long as y, draw a
-// band (mean ± sd).
+// band (mean ± sd). Not joined, it is a cloud of points in any order; `names`, empty or as long as y, name them.
 struct Series {
   std::string name;
   std::vector<double> x, y;
   std::vector<double> lower = {}, upper = {};
+  bool joined = true;
+  std::vector<std::string> names = {};
 };
 
 struct LineChart {

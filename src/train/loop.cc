@@ -49,6 +49,8 @@ struct ToJson {
       out[name] = schedule_name(value);
     } else if constexpr (std::is_same_v<T, Objective>) {
       out[name] = objective_name(value);
+    } else if constexpr (std::is_same_v<T, Recompute>) {
+      out[name] = recompute_name(value);
     } else {
       out[name] = value;
     }
@@ -63,6 +65,8 @@ struct FromJson {
       value = schedule_from_name(in.at(name).get<std::string>()).value();
     } else if constexpr (std::is_same_v<T, Objective>) {
       value = objective_from_name(in.at(name).get<std::string>()).value();
+    } else if constexpr (std::is_same_v<T, Recompute>) {
+      value = recompute_from_name(in.at(name).get<std::string>()).value();
     } else {
       value = in.at(name).get<T>();
     }

@@ -27,7 +27,7 @@ struct TrainConfig {
   AdamWOptions adamw;
   ExampleOptions examples;
   uint64_t seed = 0;
-  bool recompute = false;
+  Recompute recompute = Recompute::kNone;
 
   int64_t eval_every = 250;        // steps; 0: only at the end
   int64_t eval_tokens = 65536;     // of the held-out part, at the evaluations on the way; the last one takes all of it
@@ -61,7 +61,7 @@ struct TrainConfig {
     v("eps", adamw.eps, "added to AdamW's denominator", true);
     v("weight-decay", adamw.weight_decay, "on matrices; norms and biases never decay", true);
     v("clip", adamw.clip_norm, "largest norm of all gradients together; 0: no clipping", true);
-    v("recompute", recompute, "compute activations again in the backward pass instead of keeping them", false);
+    v("recompute", recompute, kRecomputeHelp, false);
     v("eval-every", eval_every, "steps between evaluations on the held-out text; 0: at the end only", false);
     v("eval-tokens", eval_tokens, "held-out tokens of an evaluation on the way; the last one takes all", false);
     v("sample-every", sample_every, "steps between samples; 0: at the end only", false);

@@ -26,7 +26,7 @@ struct StepResult {
 struct TrainerOptions {
   AdamWOptions adamw;
   uint64_t dropout_seed = 0;
-  bool recompute = false;
+  Recompute recompute = Recompute::kNone;
 };
 
 class Trainer {

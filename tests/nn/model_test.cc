@@ -324,17 +324,17 @@ TEST(EveryModel, ThreadsAndRecomputationChangeNothing) {
     const auto model = random_model(spec, true);
     const auto gradients = model->parameters().gradients();
     for (const int threads : {1, 3}) {
-      for (const bool again : {false, true}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
         ThreadPool pool(threads);
-        Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 4, .recompute = again});
+        Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 4, .recompute = recompute});
         trainer.accumulate({&batch, 1}, 11);
         if (first.empty()) first.assign(gradients.begin(), gradients.end());
         EXPECT_EQ(std::memcmp(first.data(), gradients.data(), gradients.size_bytes()), 0)
-            << threads << " threads" << (again ? ", recomputed" : "");
+            << threads << " threads, recompute: " << recompute_name(recompute);
       }
     }
     ThreadPool pool(1);
-    Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 4, .recompute = false});
+    Trainer trainer(*model, pool, {.adamw = {}, .dropout_seed = 4, .recompute = Recompute::kNone});
     trainer.accumulate({&batch, 1}, 12);
     EXPECT_NE(std::memcmp(first.data(), gradients.data(), gradients.size_bytes()), 0)
         << "another pass draws other masks";

@@ -15,7 +15,7 @@ namespace {
 TEST(Activations, WrittenOut) {
   const ArchSpec spec = preset("bench-a");
   const int64_t n = 16 * 256;
-  const ActivationBytes bytes = activation_bytes(spec, 16, 256, 0, false);
+  const ActivationBytes bytes = activation_bytes(spec, {.batch = 16, .context = 256});
   EXPECT_EQ(bytes.saved_layers, 4 * 6 * n * (4 * 384 + (6 + 2 * 2) * 64 + 6 * 64 + 6 + 2 * 1024 + 2));
   EXPECT_EQ(bytes.saved_ends, 4 * n * (2 * 384 + 1));
   EXPECT_EQ(bytes.head_transient, 4 * (1024 * 512 + n * 384));
@@ -27,8 +27,8 @@ TEST(Activations, WrittenOut) {
 TEST(Activations, Recomputed) {
   const ArchSpec spec = preset("bench-a");
   const int64_t n = 16 * 256;
-  const ActivationBytes whole = activation_bytes(spec, 16, 256, 0, false),
-                        again = activation_bytes(spec, 16, 256, 0, true);
+  const ActivationBytes whole = activation_bytes(spec, {.batch = 16, .context = 256}),
+                        again = activation_bytes(spec, {.batch = 16, .context = 256, .recompute = Recompute::kFull});
   EXPECT_EQ(again.saved_layers, 4 * 6 * n * 384);
   // The saved set of one layer beside its input, and at the end of its second forward pass the output.
   EXPECT_EQ(again.backward_transient, whole.backward_transient + whole.saved_layers / 6 - 4 * n * 384 + 4 * n * 384);
@@ -39,8 +39,8 @@ TEST(Activations, Recomputed) {
 TEST(Activations, DropoutMasksACopyOfTheGradient) {
   const ArchSpec spec = spec_from_json({{"extends", "bench-a"}, {"dropout", 0.1}}, "t");
   const int64_t n = 16 * 256;
-  EXPECT_EQ(activation_bytes(spec, 16, 256, 0, false).total(),
-            activation_bytes(preset("bench-a"), 16, 256, 0, false).total() + 4 * n * 384);
+  EXPECT_EQ(activation_bytes(spec, {.batch = 16, .context = 256}).total(),
+            activation_bytes(preset("bench-a"), {.batch = 16, .context = 256}).total() + 4 * n * 384);
 }
 
 // Heads much wider than the model: the attention's own gradients are the most that a layer needs.
@@ -50,7 +50,7 @@ TEST(Activations, WideAttention) {
                                         {"layers", {{{"repeat", 1}}}}},
                                        "t");
   const int64_t n = 16 * 256, heads = 6 * 512;
-  EXPECT_EQ(activation_bytes(spec, 16, 256, 0, false).total(),
+  EXPECT_EQ(activation_bytes(spec, {.batch = 16, .context = 256}).total(),
             4 * n * ((2 * 384 + 1 + 3 * heads + heads + 6) + 384 + heads + 3 * heads));
 }
 
@@ -60,13 +60,13 @@ TEST(Activations, LayersThatDiffer) {
   const Json wide = {{"ffn", {{"intermediate_size", 65536}}}};
   const ArchSpec spec = spec_from_json({{"extends", "bench-a"}, {"layers", {wide, {{"repeat", 5}}}}}, "t");
   const int64_t n = 256;
-  const ActivationBytes again = activation_bytes(spec, 1, 256, 0, true);
+  const ActivationBytes again = activation_bytes(spec, {.batch = 1, .context = 256, .recompute = Recompute::kFull});
   EXPECT_EQ(again.total(), 4 * n * ((4 * 384 + (6 + 2 * 2) * 64 + 6 * 64 + 6 + 2 * 65536 + 2) + 2 * 384 + 65536));
 }
 
 TEST(Activations, HeadTakesOverWithALargeVocabulary) {
   const ArchSpec spec = spec_from_json({{"extends", "small-1m"}, {"vocab_size", 1 << 20}}, "t");
-  const ActivationBytes bytes = activation_bytes(spec, 1, 128, 0, false);
+  const ActivationBytes bytes = activation_bytes(spec, {.batch = 1, .context = 128});
   EXPECT_EQ(bytes.head_transient, 4 * (int64_t{64} * (1 << 20) + 128 * 128));
   EXPECT_EQ(bytes.total(), bytes.saved_layers + bytes.saved_ends + bytes.head_transient);
 }
@@ -80,17 +80,17 @@ TEST(Activations, RowsOfLogits) {
 
 TEST(Activations, GrowWithRowsOnly) {
   const ArchSpec spec = preset("small-10m");
-  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers,
-            activation_bytes(spec, 2, 512, 0, false).saved_layers);
-  EXPECT_EQ(activation_bytes(spec, 8, 128, 0, false).saved_layers,
-            8 * activation_bytes(spec, 1, 128, 0, false).saved_layers);
+  EXPECT_EQ(activation_bytes(spec, {.batch = 8, .context = 128}).saved_layers,
+            activation_bytes(spec, {.batch = 2, .context = 512}).saved_layers);
+  EXPECT_EQ(activation_bytes(spec, {.batch = 8, .context = 128}).saved_layers,
+            8 * activation_bytes(spec, {.batch = 1, .context = 128}).saved_layers);
 }
 
 TEST(Activations, PostNormKeepsNoFinalNorm) {
   const ArchSpec post = spec_from_json({{"extends", "small-1m"}, {"norm", {{"placement", "post"}}}}, "t");
-  EXPECT_EQ(activation_bytes(post, 1, 64, 0, false).saved_ends, 4 * 64 * 128);
-  EXPECT_EQ(activation_bytes(post, 1, 64, 0, false).saved_layers,
-            activation_bytes(preset("small-1m"), 1, 64, 0, false).saved_layers);
+  EXPECT_EQ(activation_bytes(post, {.batch = 1, .context = 64}).saved_ends, 4 * 64 * 128);
+  EXPECT_EQ(activation_bytes(post, {.batch = 1, .context = 64}).saved_layers,
+            activation_bytes(preset("small-1m"), {.batch = 1, .context = 64}).saved_layers);
 }
 
 TEST(Activations, Inference) {

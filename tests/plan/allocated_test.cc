@@ -17,7 +17,7 @@ TEST(Allocated, Parameters) {
   for (const SpecCase& c : spec_cases()) {
     const Plan plan = make_plan(c.spec, {.context = 8});
     ASSERT_EQ(plan.parameters.total, Model(c.spec).parameters().count()) << c.name;
-    const Plan::Parameters& p = plan.parameters;
+    const ParameterCounts& p = plan.parameters;
     ASSERT_EQ(p.embedding + p.position + p.attention + p.cross_attention + p.ffn + p.norm + p.pooler + p.head, p.total)
         << c.name;
   }
@@ -85,7 +85,7 @@ TEST(Allocated, Activations) {
       {{"topology", "encoder_decoder"}, {"norm", {{"placement", "sandwich"}}}, {"encoder", stack}, {"decoder", stack}},
   };
   for (const Json& form : forms) {
-    for (const bool recompute : {false, true}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       for (const double dropout : {0.0, 0.1}) {
         Json document = {{"vocab_size", 64},
                          {"hidden_size", 64},
@@ -108,8 +108,8 @@ TEST(Allocated, Activations) {
         const Plan plan = make_plan(spec, {.context = kContext, .batch = kBatch, .recompute = recompute});
         const double planned = static_cast<double>(plan.memory.activations);
         const double measured = static_cast<double>(trainer.activation_peak_bytes());
-        EXPECT_GT(measured, kShort * planned) << document << (recompute ? " recomputed" : "");
-        EXPECT_LT(measured, kGaps * planned) << document << (recompute ? " recomputed" : "");
+        EXPECT_GT(measured, kShort * planned) << document << " recompute: " << recompute_name(recompute);
+        EXPECT_LT(measured, kGaps * planned) << document << " recompute: " << recompute_name(recompute);
       }
     }
   }

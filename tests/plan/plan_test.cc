@@ -142,19 +142,19 @@ TEST(Plan, WindowsAreCountedExactly) {
   const Plan p = plan_of(spec, 17, "f32");
   ASSERT_EQ(p.parameters.layers.size(), 2u);
   EXPECT_EQ(p.parameters.layers[0].count, 2);
-  EXPECT_EQ(p.parameters.layers[0].cached_tokens, 5);
+  EXPECT_EQ(p.parameters.layers[0].sliding_window, 5);
   EXPECT_EQ(p.parameters.layers[1].first, 2);
-  EXPECT_EQ(p.parameters.layers[1].cached_tokens, 17);
+  EXPECT_EQ(p.parameters.layers[1].sliding_window, 0);
 }
 
 TEST(Plan, PartsAddUp) {
   for (const std::string& name : preset_names()) {
     const Plan p = make_plan(preset(name), {});
-    const Plan::Parameters& q = p.parameters;
+    const ParameterCounts& q = p.parameters;
     EXPECT_EQ(q.embedding + q.position + q.attention + q.cross_attention + q.ffn + q.norm + q.pooler + q.head, q.total)
         << name;
     int64_t layers = 0, count = 0;
-    for (const Plan::LayerGroup& l : q.layers) {
+    for (const LayerGroup& l : q.layers) {
       layers += l.count * (l.attention + l.cross_attention + l.ffn + l.norm);
       count += l.count;
     }
@@ -278,7 +278,7 @@ TEST(Plan, RefusesBadOptions) {
   EXPECT_THAT(error({.context = -1}), HasSubstr("context: got -1; allowed: 1 to"));
   EXPECT_THAT(error({.batch = 0}), HasSubstr("batch: got 0"));
   EXPECT_THAT(error({.batch = std::numeric_limits<int64_t>::max()}), HasSubstr("batch: got"));
-  EXPECT_THAT(error({.dtype = "f31"}), HasSubstr("dtype: none is named \"f31\"; allowed: f32, f16, bf16"));
+  EXPECT_THAT(error({.dtype = "f31"}), HasSubstr("dtype: none is named \"f31\"; allowed: f32, bf16, f16"));
   EXPECT_THAT(error({.dtype = "f32", .kv_dtype = "x"}), HasSubstr("kv-dtype: none is named"));
   EXPECT_THAT(error({.context = 1025}), HasSubstr("context: 1025 tokens, and the table of positions ends at 1024"));
   EXPECT_EQ(error({.context = 1024}), "");
@@ -337,7 +337,7 @@ TEST(Plan, JsonHasTheFixedKeys) {
 TEST(Plan, TextHasTheNumbers) {
   const std::string text = to_text(make_plan(
       preset("mistral-7b"), {.context = 8192, .batch = 2, .dtype = "bf16", .memory_bytes = int64_t{80} << 30}));
-  for (const char* part : {"7,241,732,096", "window of 4096", "512.00 MiB", "13.49 GiB", "largest batch in 80.00 GiB"})
+  for (const char* part : {"7,241,732,096", "window of 4096", "512 MiB", "13.5 GiB", "largest batch in 80.0 GiB"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

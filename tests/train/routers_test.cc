@@ -107,7 +107,7 @@ TEST(Routers, OnlyTheRuleMovesBiases) {
 // Two tokens a choice, over all micro-batches; with and without a second forward pass.
 TEST(Routers, EveryChoiceCountsOnce) {
   ThreadPool pool(2);
-  for (const bool recompute : {false, true}) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
     const auto model = random_model(moe_spec({{"router_aux_loss_coef", 0.1}}), true);
     Trainer trainer(*model, pool, {.adamw = {}, .recompute = recompute});
     const std::vector<Batch> batches{batch_of(3, 1), batch_of(1, 7)};

@@ -77,7 +77,7 @@ TEST_P(TrainingGoldens, RecomputationChangesNothing) {
   train();
   const auto kept = losses_;
   losses_.clear();
-  train([](TrainerOptions& o) { o.recompute = true; });
+  train([](TrainerOptions& o) { o.recompute = Recompute::kFull; });
   EXPECT_EQ(losses_, kept);
 }
 

@@ -1,0 +1,44 @@
+// How numbers are stored: plain types, and the blocks of GGUF's quantized types (ggml's block formats: so many elements
+// share scales, so a type has a size a block).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/count.h"
+#include "spec/params.h"
+
+namespace transept {
+
+struct StoredType {
+  std::string_view name;
+  int64_t block_elements;
+  int64_t block_bytes;
+  bool quantized() const { return block_elements > 1; }
+  double bits_per_element() const { return 8 * static_cast<double>(block_bytes) / static_cast<double>(block_elements); }
+};
+
+// All of them, plain ones first.
+const std::vector<StoredType>& stored_types();
+// Null: none has this name.
+const StoredType* find_stored_type(std::string_view name);
+// Whether rows of a cache can have it: a row is written by itself, so the K types' long blocks do not serve.
+bool serves_a_cache(const StoredType& type);
+// "f32, f16, ..." of those that weights, or a cache, can have.
+std::string stored_type_names(bool of_cache);
+
+// Bytes of a parameter whose matrices have this type. With a quantized type, what is no matrix, and what is small and
+// is read as floats, stays f32; a matrix whose rows are no whole number of blocks falls back to q8_0, and to f16 where
+// that does not fit either.
+Count stored_bytes(const ParamDecl& decl, const StoredType& type);
+// Of one expert of those that share it.
+Count stored_bytes_of_expert(const ParamDecl& decl, const StoredType& type);
+
+// Rows of a cache: `width` elements a row, `rows` rows. Quantized, a row is rounded up to whole blocks.
+Count stored_rows(int64_t width, Count rows, const StoredType& type);
+
+Count elements(const ParamDecl& decl);
+
+}  // namespace transept

@@ -228,7 +228,8 @@ void register_plan(Registry& registry) {
       ->check(at_least_one());
   sub->add_option("--batch", o->plan.batch, "sequences at a time")->capture_default_str()->check(at_least_one());
   sub->add_option("--dtype", o->plan.dtype,
-                  "type of the weights when the model is run: f32, bf16, f16, f8, or one of GGUF's, q8_0 to q2_k")
+                  "type of the weights when the model is run: f32, bf16, f16, f8, or one of GGUF's, q8_0 to q2_k and "
+                  "the mixtures q5_k_m, q4_k_m")
       ->capture_default_str();
   sub->add_option("--kv-dtype", o->plan.kv_dtype,
                   "type of the cache (default: as --dtype; f16 beside quantized weights)");

@@ -1,7 +1,6 @@
 #include "plan/flops.h"
 
 #include "plan/count.h"
-#include "plan/stored_type.h"
 
 namespace transept {
 namespace {

@@ -9,11 +9,11 @@
 namespace transept {
 
 MemoryNeeds count_memory(const ArchSpec& spec, const ParameterCounts& parameters, const CacheSize& cache,
-                         const TrainingSetup& training, const StoredType& weights) {
+                         const TrainingSetup& training, const WeightFormat& weights) {
   MemoryNeeds m;
   Count stored, moments;
   for (const ParamDecl& decl : spec.declare().decls()) {
-    stored += stored_bytes(decl, weights);
+    stored += weights.bytes(spec, decl);
     moments += optimizer_bytes(training.optimizer, elements(decl));
   }
   const Count total = parameters.total;

@@ -7,6 +7,7 @@
 #include "plan/kv_cache.h"
 #include "plan/parameters.h"
 #include "plan/training_types.h"
+#include "plan/weight_format.h"
 
 namespace transept {
 
@@ -39,6 +40,6 @@ struct TrainingSetup {
 };
 
 MemoryNeeds count_memory(const ArchSpec& spec, const ParameterCounts& parameters, const CacheSize& cache,
-                         const TrainingSetup& training, const StoredType& weights);
+                         const TrainingSetup& training, const WeightFormat& weights);
 
 }  // namespace transept

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "plan/count.h"
-#include "plan/stored_type.h"
-
 namespace transept {
 namespace {
 
@@ -61,6 +58,12 @@ int64_t& part_of(LayerGroup& layer, Part part) {
 }
 
 }  // namespace
+
+Count elements(const ParamDecl& decl) {
+  Count n(1);
+  for (const int64_t extent : decl.shape) n = n * extent;
+  return n;
+}
 
 int64_t window_of(const LayerSpec& layer) {
   return std::visit([](const auto& a) { return a.sliding_window; }, layer.attention);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/count.h"
 #include "spec/arch_spec.h"
 
 namespace transept {
@@ -33,6 +34,8 @@ struct ParameterCounts {
 };
 
 ParameterCounts count_parameters(const ArchSpec& spec);
+
+Count elements(const ParamDecl& decl);
 
 // Keys a token of this layer sees and caches at most: 0 when it has no window.
 int64_t window_of(const LayerSpec& layer);

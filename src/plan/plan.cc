@@ -7,6 +7,7 @@
 #include "plan/count.h"
 #include "plan/stored_type.h"
 #include "plan/training_types.h"
+#include "plan/weight_format.h"
 
 namespace transept {
 namespace {
@@ -19,15 +20,27 @@ const T* find_named(const std::vector<T>& all, const std::string& name) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const T& t) { return t.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
 template <class T>
 std::string names_of(const std::vector<T>& all) {
-  std::string names;
-  for (const T& t : all) names += (names.empty() ? "" : ", ") + std::string(t.name);
+  std::vector<std::string_view> names;
+  for (const T& t : all) names.push_back(t.name);
+  return joined(names);
+}
+std::vector<std::string_view> cache_types() {
+  std::vector<std::string_view> names;
+  for (const StoredType& type : stored_types()) {
+    if (serves_a_cache(type)) names.push_back(type.name);
+  }
   return names;
 }
 
 struct Types {
-  const StoredType* weights;
+  const WeightFormat* weights;
   const StoredType* cache;
   const TrainingPrecision* precision;
   const OptimizerKind* optimizer;
@@ -55,8 +68,8 @@ Types check(const ArchSpec& spec, const Plan& plan) {
   const StoredType* cache = find_stored_type(plan.kv_dtype);
   if (cache && !serves_a_cache(*cache)) cache = nullptr;
   const Types types = {
-      named(find_stored_type(plan.dtype), "dtype", plan.dtype, stored_type_names(false)),
-      named(cache, "kv-dtype", plan.kv_dtype, stored_type_names(true)),
+      named(WeightFormat::find(plan.dtype), "dtype", plan.dtype, joined(weight_format_names())),
+      named(cache, "kv-dtype", plan.kv_dtype, joined(cache_types())),
       named(find_named(training_precisions(), plan.train_dtype), "train-dtype", plan.train_dtype,
             names_of(training_precisions())),
       named(find_named(optimizer_kinds(), plan.optimizer), "optimizer", plan.optimizer, names_of(optimizer_kinds()))};
@@ -65,8 +78,8 @@ Types check(const ArchSpec& spec, const Plan& plan) {
 }
 
 std::string cache_type_for(const std::string& dtype) {
-  const StoredType* type = find_stored_type(dtype);
-  return type && type->quantized() ? "f16" : dtype;
+  const WeightFormat* format = WeightFormat::find(dtype);
+  return format && format->type->quantized() ? "f16" : dtype;
 }
 
 bool asked_for(const ParallelLayout& layout) {

@@ -6,7 +6,6 @@
 #include "base/problem.h"
 #include "plan/count.h"
 #include "plan/parameters.h"
-#include "plan/stored_type.h"
 
 namespace transept {
 namespace {

@@ -32,7 +32,7 @@ ServingWork count_serving(const ArchSpec& spec, const ParameterCounts& parameter
       if (decl.shape.size() == 2 && decl.part != Part::kPosition) source_matrices += elements(decl);
       continue;
     }
-    const Count bytes = stored_bytes(decl, setup.weights);
+    const Count bytes = setup.weights.bytes(spec, decl);
     if (decl.part == Part::kEmbedding && !spec.tie_word_embeddings) {
       looked_up += static_cast<double>(bytes.value()) / static_cast<double>(decl.shape[0]);  // one row
     } else if (decl.experts > 1) {

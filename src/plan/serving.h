@@ -22,7 +22,7 @@ struct ServingWork {
 
 struct ServingSetup {
   int64_t batch = 1, context = 1, source_context = 0;
-  StoredType weights;
+  WeightFormat weights;
   int64_t memory_bytes = 0;  // of the machine; 0: not asked
 };
 

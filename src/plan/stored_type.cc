@@ -11,17 +11,6 @@ const std::vector<StoredType> kTypes = {
 };
 constexpr int64_t kLargestCacheBlock = 32;
 
-int64_t row_bytes(int64_t width, const StoredType& type) {
-  return (width + type.block_elements - 1) / type.block_elements * type.block_bytes;
-}
-
-const StoredType& of_matrix(int64_t width, const StoredType& wanted) {
-  for (const StoredType* type : {&wanted, find_stored_type("q8_0")}) {
-    if (width % type->block_elements == 0) return *type;
-  }
-  return *find_stored_type("f16");
-}
-
 }  // namespace
 
 const std::vector<StoredType>& stored_types() { return kTypes; }
@@ -35,34 +24,8 @@ const StoredType* find_stored_type(std::string_view name) {
 
 bool serves_a_cache(const StoredType& type) { return type.block_elements <= kLargestCacheBlock; }
 
-std::string stored_type_names(bool of_cache) {
-  std::string names;
-  for (const StoredType& type : kTypes) {
-    if (of_cache && !serves_a_cache(type)) continue;
-    names += (names.empty() ? "" : ", ") + std::string(type.name);
-  }
-  return names;
-}
-
-Count elements(const ParamDecl& decl) {
-  Count n(1);
-  for (const int64_t extent : decl.shape) n = n * extent;
-  return n;
-}
-
-Count stored_bytes(const ParamDecl& decl, const StoredType& type) {
-  if (!type.quantized()) return elements(decl) * type.block_bytes;
-  if (decl.shape.size() != 2 || decl.part == Part::kPosition) return elements(decl) * 4;
-  const StoredType& own = of_matrix(decl.shape[1], type);
-  return Count(decl.shape[0]) * row_bytes(decl.shape[1], own);
-}
-
-Count stored_bytes_of_expert(const ParamDecl& decl, const StoredType& type) {
-  return stored_bytes(decl, type).value() / decl.experts;
-}
-
 Count stored_rows(int64_t width, Count rows, const StoredType& type) {
-  return width == 0 ? Count() : rows * row_bytes(width, type);
+  return rows * ((width + type.block_elements - 1) / type.block_elements * type.block_bytes);
 }
 
 }  // namespace transept

@@ -3,12 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "plan/count.h"
-#include "spec/params.h"
 
 namespace transept {
 
@@ -26,19 +24,8 @@ const std::vector<StoredType>& stored_types();
 const StoredType* find_stored_type(std::string_view name);
 // Whether rows of a cache can have it: a row is written by itself, so the K types' long blocks do not serve.
 bool serves_a_cache(const StoredType& type);
-// "f32, f16, ..." of those that weights, or a cache, can have.
-std::string stored_type_names(bool of_cache);
 
-// Bytes of a parameter whose matrices have this type. With a quantized type, what is no matrix, and what is small and
-// is read as floats, stays f32; a matrix whose rows are no whole number of blocks falls back to q8_0, and to f16 where
-// that does not fit either.
-Count stored_bytes(const ParamDecl& decl, const StoredType& type);
-// Of one expert of those that share it.
-Count stored_bytes_of_expert(const ParamDecl& decl, const StoredType& type);
-
-// Rows of a cache: `width` elements a row, `rows` rows. Quantized, a row is rounded up to whole blocks.
+// Rows of so many elements, each rounded up to whole blocks.
 Count stored_rows(int64_t width, Count rows, const StoredType& type);
-
-Count elements(const ParamDecl& decl);
 
 }  // namespace transept

@@ -69,8 +69,9 @@ struct Legend {
 };
 
 // Entries in rows from the left, each a swatch and a name. A single series needs none: the title names it.
+enum class Swatch { kLine, kPoint, kBar };
 template <class AllSeries>
-Legend make_legend(const AllSeries& series, double width, bool lines) {
+Legend make_legend(const AllSeries& series, double width, Swatch swatch) {
   Legend legend;
   if (series.size() < 2) return legend;
   double x = 0, y = 12;
@@ -81,15 +82,16 @@ Legend make_legend(const AllSeries& series, double width, bool lines) {
       x = 0;
       y += kLegendRow;
     }
-    if (lines) {
-      legend.svg +=
-          line_at(x, y - 4, x + 18, y - 4, fmt::format("line stroke{}", color_of(i))) + marker(i, x + 9, y - 4);
+    if (swatch == Swatch::kLine)
+      legend.svg += line_at(x, y - 4, x + 18, y - 4, fmt::format("line stroke{}", color_of(i)));
+    if (swatch != Swatch::kBar) {
+      legend.svg += marker(i, x + 9, y - 4);
     } else {
       legend.svg +=
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" class=\"fill{}\"/>", x,
                       y - 10, color_of(i));
     }
-    legend.svg += text_at(x + (lines ? 24 : 18), y, "start", "legend", name);
+    legend.svg += text_at(x + (swatch == Swatch::kBar ? 18 : 24), y, "start", "legend", name);
     x += entry;
   }
   legend.height = y + 12;
@@ -155,18 +157,16 @@ std::string draw_band(const Series& s, size_t index, const LineChart& chart, con
   return out;
 }
 
-std::string draw_points(const Series& s, size_t index, const LineChart& chart, const Scale& x, const Scale& y) {
+std::string draw_points(const PointSeries& s, size_t index, const PointChart& chart, const Scale& x, const Scale& y) {
   std::string out;
   for (size_t i = 0; i < s.x.size(); ++i) {
     if (!drawable(s.x[i], chart.x.log) || !drawable(s.y[i], chart.y.log)) continue;
-    const std::string mark = marker(index, x(s.x[i]), y(s.y[i]));
-    out += s.names.empty() ? mark : fmt::format("<g><title>{}</title>{}</g>", escape_html(s.names[i]), mark);
+    out += fmt::format("<g><title>{}</title>{}</g>", escape_html(s.names[i]), marker(index, x(s.x[i]), y(s.y[i])));
   }
   return out;
 }
 
 std::string draw_line(const Series& s, size_t index, const LineChart& chart, const Scale& x, const Scale& y) {
-  if (!s.joined) return draw_points(s, index, chart, x, y);
   const auto runs = runs_of(s.x, s.y, chart, x, y);
   std::string d, markers;
   size_t points = 0;
@@ -207,8 +207,11 @@ void check(const LineChart& chart) {
   for (const Series& s : chart.series) {
     TRANSEPT_CHECK(s.x.size() == s.y.size() && s.lower.size() == s.upper.size());
     TRANSEPT_CHECK(s.lower.empty() || s.lower.size() == s.y.size());
-    TRANSEPT_CHECK(s.names.empty() || s.names.size() == s.y.size());
   }
+}
+
+void check(const PointChart& chart) {
+  for (const PointSeries& s : chart.series) TRANSEPT_CHECK(s.x.size() == s.y.size() && s.names.size() == s.y.size());
 }
 
 void check(const BarChart& chart) {
@@ -218,38 +221,12 @@ void check(const BarChart& chart) {
   }
 }
 
-}  // namespace
-
-std::string describe(const LineChart& chart) {
-  std::string text =
-      fmt::format("Line chart of {} over {}.", chart.y.label.empty() ? chart.title : chart.y.label, chart.x.label);
-  for (const Series& s : chart.series) text += fmt::format(" {}: {}.", s.name, range_words(s.y, chart.y.log));
-  if (chart.series.empty()) text += " No data.";
-  return text;
-}
-
-std::string describe(const BarChart& chart) {
-  std::string text = fmt::format("Bar chart of {} for {} categories.",
-                                 chart.value_label.empty() ? chart.title : chart.value_label, chart.categories.size());
-  for (const BarSeries& s : chart.series) text += fmt::format(" {}: {}.", s.name, range_words(s.values, false));
-  return text;
-}
-
-std::string line_svg(const LineChart& chart, double width, const std::string& id) {
-  check(chart);
-  std::vector<double> xs, ys;
-  for (const Series& s : chart.series) {
-    for (size_t i = 0; i < s.x.size(); ++i) {
-      if (!drawable(s.x[i], chart.x.log)) continue;
-      if (drawable(s.y[i], chart.y.log)) xs.push_back(s.x[i]);
-      ys.push_back(s.y[i]);
-      if (!s.lower.empty()) {
-        ys.push_back(s.lower[i]);
-        ys.push_back(s.upper[i]);
-      }
-    }
-  }
-  const Legend legend = make_legend(chart.series, width, true);
+// The frame that charts of two axes share; `draw` adds what stands in it, given the scales and the plot's top and
+// bottom.
+template <class Chart, class Draw>
+std::string plot_svg(const Chart& chart, std::vector<double> xs, std::vector<double> ys, Swatch swatch, double width,
+                     const std::string& id, const Draw& draw) {
+  const Legend legend = make_legend(chart.series, width, swatch);
   const double plot_height = width >= kLargeChart ? 300 : width >= kMediumChart ? 230 : 200;
   const double top = legend.height + (chart.y.label.empty() ? 8 : 32);
   const double bottom = top + plot_height;
@@ -297,19 +274,81 @@ std::string line_svg(const LineChart& chart, double width, const std::string& id
     free_from = at + half + 6;
   }
   if (!chart.x.label.empty()) out += text_at(right, bottom + 38, "end", "label", fitted(chart.x.label, width - 20));
-  for (size_t i = 0; i < chart.series.size(); ++i) out += draw_band(chart.series[i], i, chart, x, y);
-  for (size_t i = 0; i < chart.series.size(); ++i) out += draw_line(chart.series[i], i, chart, x, y);
-  out += fmt::format("<line x1=\"0\" y1=\"{:.1f}\" x2=\"0\" y2=\"{:.1f}\" class=\"guide\" visibility=\"hidden\"/>", top,
-                     bottom);
-  for (size_t i = 0; i < chart.series.size(); ++i) {
-    out += fmt::format("<circle r=\"4.5\" class=\"dot fill{}\" visibility=\"hidden\"/>", color_of(i));
+  return out + draw(x, y, top, bottom) + "</svg>";
+}
+
+}  // namespace
+
+std::string describe(const LineChart& chart) {
+  std::string text =
+      fmt::format("Line chart of {} over {}.", chart.y.label.empty() ? chart.title : chart.y.label, chart.x.label);
+  for (const Series& s : chart.series) text += fmt::format(" {}: {}.", s.name, range_words(s.y, chart.y.log));
+  if (chart.series.empty()) text += " No data.";
+  return text;
+}
+
+std::string describe(const PointChart& chart) {
+  std::string text = fmt::format("Points of {} over {}.", chart.y.label, chart.x.label);
+  for (const PointSeries& s : chart.series) text += fmt::format(" {}: {} points.", s.name, s.x.size());
+  if (chart.series.empty()) text += " No data.";
+  return text;
+}
+
+std::string describe(const BarChart& chart) {
+  std::string text = fmt::format("Bar chart of {} for {} categories.",
+                                 chart.value_label.empty() ? chart.title : chart.value_label, chart.categories.size());
+  for (const BarSeries& s : chart.series) text += fmt::format(" {}: {}.", s.name, range_words(s.values, false));
+  return text;
+}
+
+std::string line_svg(const LineChart& chart, double width, const std::string& id) {
+  check(chart);
+  std::vector<double> xs, ys;
+  for (const Series& s : chart.series) {
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      if (!drawable(s.x[i], chart.x.log)) continue;
+      if (drawable(s.y[i], chart.y.log)) xs.push_back(s.x[i]);
+      ys.push_back(s.y[i]);
+      if (!s.lower.empty()) {
+        ys.push_back(s.lower[i]);
+        ys.push_back(s.upper[i]);
+      }
+    }
   }
-  return out + "</svg>";
+  return plot_svg(
+      chart, xs, ys, Swatch::kLine, width, id, [&](const Scale& x, const Scale& y, double top, double bottom) {
+        std::string out;
+        for (size_t i = 0; i < chart.series.size(); ++i) out += draw_band(chart.series[i], i, chart, x, y);
+        for (size_t i = 0; i < chart.series.size(); ++i) out += draw_line(chart.series[i], i, chart, x, y);
+        out += fmt::format(
+            "<line x1=\"0\" y1=\"{:.1f}\" x2=\"0\" y2=\"{:.1f}\" class=\"guide\" visibility=\"hidden\"/>", top, bottom);
+        for (size_t i = 0; i < chart.series.size(); ++i) {
+          out += fmt::format("<circle r=\"4.5\" class=\"dot fill{}\" visibility=\"hidden\"/>", color_of(i));
+        }
+        return out;
+      });
+}
+
+std::string point_svg(const PointChart& chart, double width, const std::string& id) {
+  check(chart);
+  std::vector<double> xs, ys;
+  for (const PointSeries& s : chart.series) {
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      if (!drawable(s.x[i], chart.x.log) || !drawable(s.y[i], chart.y.log)) continue;
+      xs.push_back(s.x[i]);
+      ys.push_back(s.y[i]);
+    }
+  }
+  return plot_svg(chart, xs, ys, Swatch::kPoint, width, id, [&](const Scale& x, const Scale& y, double, double) {
+    std::string out;
+    for (size_t i = 0; i < chart.series.size(); ++i) out += draw_points(chart.series[i], i, chart, x, y);
+    return out;
+  });
 }
 
 std::string bar_svg(const BarChart& chart, double width, const std::string& id) {
   check(chart);
-  const Legend legend = make_legend(chart.series, width, false);
+  const Legend legend = make_legend(chart.series, width, Swatch::kBar);
   const bool stacked = width < kMediumChart;  // too narrow for names beside the bars: they stand above
   const double bar = chart.series.size() > 1 ? 14 : 20, group_gap = stacked ? 30 : 14;
   const double group = bar * static_cast<double>(std::max<size_t>(1, chart.series.size()));

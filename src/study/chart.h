@@ -14,13 +14,11 @@ struct Axis {
 };
 
 // One line. x ascending; a y that is no number leaves a gap. `lower` and `upper`, both empty or as long as y, draw a
-// band (mean ± sd). Not joined, it is a cloud of points in any order; `names`, empty or as long as y, name them.
+// band (mean ± sd).
 struct Series {
   std::string name;
   std::vector<double> x, y;
   std::vector<double> lower = {}, upper = {};
-  bool joined = true;
-  std::vector<std::string> names = {};
 };
 
 struct LineChart {
@@ -29,6 +27,21 @@ struct LineChart {
   Axis x, y;
   std::vector<Series> series;
   bool wide = false;  // over the page's whole width
+};
+
+// Points in any order, each with a name that shows under the pointer; x, y and names are equally long.
+struct PointSeries {
+  std::string name;
+  std::vector<double> x, y;
+  std::vector<std::string> names;
+};
+
+struct PointChart {
+  std::string title;
+  std::string caption;
+  Axis x, y;
+  std::vector<PointSeries> series;
+  bool wide = false;
 };
 
 // One value per category (NaN: no bar); `errors`, empty or as long as `values`, draws whiskers of ± that size.
@@ -53,10 +66,12 @@ inline constexpr double kSmallChart = 320, kMediumChart = 520, kBroadChart = 760
 
 // `id` is unique in the page and a valid attribute value; the <title> and <desc> get ids from it.
 std::string line_svg(const LineChart& chart, double width, const std::string& id);
+std::string point_svg(const PointChart& chart, double width, const std::string& id);
 std::string bar_svg(const BarChart& chart, double width, const std::string& id);
 
 // What the picture shows, in words.
 std::string describe(const LineChart& chart);
+std::string describe(const PointChart& chart);
 std::string describe(const BarChart& chart);
 
 }  // namespace transept

@@ -56,12 +56,12 @@ BarChart bars(const std::vector<Plan>& models, std::string title, std::string la
 }
 
 // One series a kind of attention.
-LineChart cloud(const std::vector<Plan>& models, std::string title, Axis x, Axis y, const FigureOf& x_of,
-                const FigureOf& y_of) {
-  LineChart chart{
+PointChart cloud(const std::vector<Plan>& models, std::string title, Axis x, Axis y, const FigureOf& x_of,
+                 const FigureOf& y_of) {
+  PointChart chart{
       std::move(title), "A point a model; its name shows under the pointer.", std::move(x), std::move(y), {}, true};
   for (const char* kind : {"MHA", "GQA", "MQA", "MLA"}) {
-    Series s{.name = kind, .x = {}, .y = {}, .joined = false};
+    PointSeries s{kind, {}, {}, {}};
     for (const Plan& m : models) {
       if (m.architecture.attention != kind) continue;
       s.x.push_back(x_of(m));

@@ -17,7 +17,8 @@ namespace transept {
 namespace {
 
 bool is_chart(const ReportBlock& block) {
-  return std::holds_alternative<LineChart>(block) || std::holds_alternative<BarChart>(block);
+  return std::holds_alternative<LineChart>(block) || std::holds_alternative<PointChart>(block) ||
+         std::holds_alternative<BarChart>(block);
 }
 
 std::string number_attribute(double value) {
@@ -71,6 +72,15 @@ DataTable data_of(const LineChart& chart) {
     std::vector<Cell> row{coordinate(x)};
     for (const double v : values) row.push_back(std::isnan(v) ? Cell("") : Cell(v));
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+DataTable data_of(const PointChart& chart) {
+  DataTable table{{{"Name", false}, {"Series", false}, {chart.x.label}, {chart.y.label}}, {}};
+  for (const PointSeries& s : chart.series) {
+    for (size_t i = 0; i < s.x.size(); ++i)
+      table.rows.push_back({Cell(s.names[i]), Cell(s.name), coordinate(s.x[i]), coordinate(s.y[i])});
   }
   return table;
 }
@@ -226,6 +236,7 @@ class Renderer {
     out_ += "</figure>\n";
   }
   void block(const LineChart& c) { chart(c, "lines", line_svg); }
+  void block(const PointChart& c) { chart(c, "points", point_svg); }
   void block(const BarChart& c) { chart(c, "bars", bar_svg); }
 
   void block(const Table& t) {

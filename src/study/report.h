@@ -61,7 +61,7 @@ struct Code {
   bool folded = false;
 };
 
-using ReportBlock = std::variant<Paragraph, LineChart, BarChart, Table, Samples, Code>;
+using ReportBlock = std::variant<Paragraph, LineChart, PointChart, BarChart, Table, Samples, Code>;
 
 struct Section {
   std::string title;

@@ -211,5 +211,25 @@ TEST(BarSvg, NothingToDraw) {
   }
 }
 
+TEST(PointSvg, AMarkAPointAndNoneForWhatCannotBeDrawn) {
+  const PointChart chart{
+      "Cache",
+      "",
+      {"Parameters", true},
+      {"Bytes", true},
+      {{"a", {1, 10, 0, 100}, {5, 50, 1, NAN}, {"one", "ten", "zero", "gap"}}, {"b", {30}, {7}, {"b"}}}};
+  for (const double width : {kSmallChart, kLargeChart}) {
+    const CheckedPage page = check_page(point_svg(chart, width, "c"));
+    EXPECT_TRUE(page.problems.empty());
+    EXPECT_EQ(page.all("circle", "marker").size(), 2u + 1);  // and one in the legend
+    EXPECT_EQ(page.all("path", "marker").size(), 1u + 1);
+    std::vector<std::string> names;
+    for (const Element& title : page.all("title")) names.push_back(title.text);
+    EXPECT_EQ(names, (std::vector<std::string>{"Cache", "one", "ten", "b"}));
+    EXPECT_TRUE(page.all("line", "line").empty());  // the legend's swatches are points
+  }
+  EXPECT_NE(point_svg({"Nothing", "", {"x"}, {"y"}, {}}, kSmallChart, "c").find("No data"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace transept

@@ -23,10 +23,11 @@ ReportPage page_of(const std::string& text) {
   LineChart wide = lines;
   wide.wide = true;
   BarChart bars{text, text, text, {text, text}, {{text, {1, 2}, {0.1, NAN}}, {text, {3, NAN}}}};
+  PointChart points{text, text, {text}, {text}, {{text, {1, NAN}, {2, 3}, {text, text}}}};
   Table table{text, {{text}, {text, true}}, {{text, 1.5}, {text, {text, NAN}}}, text};
   Section section{text,
-                  {Paragraph{text}, wide, lines, bars, table, Samples{{{text, text, text}}}, Code{text, text, true},
-                   Code{text, text}}};
+                  {Paragraph{text}, wide, lines, points, bars, table, Samples{{{text, text, text}}},
+                   Code{text, text, true}, Code{text, text}}};
   page.sections = {section, section, {text, {LineChart{text, "", {text}, {text}, {}}}}};
   return page;
 }
@@ -43,7 +44,7 @@ TEST(Report, WellFormed) {
   EXPECT_EQ(page.all("section").size(), 4u);  // three, and how to repeat it
   EXPECT_EQ(page.all("script").size(), 1u);
   // Two sizes a chart, four where it is wide.
-  EXPECT_EQ(page.all("svg").size(), 2u * (4 + 2 + 2) + 2);
+  EXPECT_EQ(page.all("svg").size(), 2u * (4 + 2 + 2 + 2) + 2);
   for (const Element& svg : page.all("svg")) EXPECT_EQ(svg.attributes.at("role"), "img");
 }
 

@@ -3,7 +3,7 @@
 //
 // Minimized is the sum over runs of Huber_delta(LSE(a - alpha log N, b - beta log D, e) - log L), delta = 1e-3, with
 // A = exp(a), B = exp(b), E = exp(e), by L-BFGS from the best starts of the paper's grid. The sum, not the mean: with
-// the mean the optimizer stops early, which is what went wrong in the paper (Besiroglu et al., section 4).
+// the mean the optimizer stops early, which by Besiroglu et al. is what went wrong in the paper.
 #pragma once
 
 #include <array>

@@ -91,7 +91,7 @@ Section iso_flop(const ScalingReport::Row& row) {
 Section frontiers(const ScalingReport& report, double flops) {
   LineChart tokens{"Compute-optimal tokens", {}, {"FLOPs", true}, {"Tokens", true}, {}};
   LineChart ratio{"Tokens a parameter", {}, {"FLOPs", true}, {"Compute-optimal tokens a parameter", true}, {}};
-  const std::vector<double> budgets = geometric(std::min(1e18, flops / 100), std::max(1e26, flops * 100), 25);
+  const std::vector<double> budgets = geometric(std::min(1e18, flops / 100), std::max(1e26, flops * 100), 49);
   for (const auto& row : report.rows) {
     Series t{row.law.name, budgets, {}}, r{row.law.name, budgets, {}};
     for (const double c : budgets) {
@@ -173,7 +173,7 @@ Section over_training(const ScalingReport& report, const ScalingReport::Row& row
                {"Training FLOPs", true},
                {"Cheaper from served tokens on", true}},
               {}};
-  const std::vector<double> served = geometric(optimal.tokens / 30, optimal.tokens * 300, 33);
+  const std::vector<double> served = geometric(optimal.tokens / 30, optimal.tokens * 300, 49);
   const auto cost_of = [&](double params, double tokens, double t) {
     return cost.train(params, tokens) + cost.serve(params, t);
   };
@@ -209,11 +209,11 @@ Section over_training(const ScalingReport& report, const ScalingReport::Row& row
   if (report.served_tokens) {
     const LifetimeOptimum best = lifetime_optimum(law, optimal, *report.served_tokens, cost);
     section.blocks.emplace_back(Paragraph{fmt::format(
-        "For {} served tokens the cheapest model of this loss has {} parameters trained on {} tokens, {} a parameter: "
-        "{} "
-        "of the compute-optimal model's cost in all.",
+        "For {} served tokens the cheapest model of this loss has {} parameters trained on {} tokens, {} a "
+        "parameter; training and serving together then cost {:.1f} % less than with the compute-optimal "
+        "model.",
         quantity_text(*report.served_tokens), quantity_text(best.model.params), quantity_text(best.model.tokens),
-        format_number(best.model.tokens_per_param()), format_percent(-best.saving))});
+        format_number(best.model.tokens_per_param()), 100 * best.saving)});
   }
   return section;
 }

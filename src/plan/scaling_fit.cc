@@ -320,19 +320,27 @@ std::optional<ScalingFit::WithoutHighest> without_highest(const Objective& objec
   return ScalingFit::WithoutHighest{count, fit_figures(objective.law(best.x), flops)};
 }
 
-std::vector<std::string> warnings_of(const Objective& objective, const Point& x) {
+std::vector<std::string> warnings_of(const Objective& objective, const Point& x, const std::vector<ScalingRun>& runs) {
   std::vector<std::string> warnings;
-  constexpr double kNear = 1e-6;
-  const Bounds& bounds = objective.bounds();
-  const auto at_low = [&](Unknown u) { return x[u] <= bounds.low[u] + kNear; };
-  const auto at_high = [&](Unknown u) { return x[u] >= bounds.high[u] - kNear; };
-  if (at_low(kE)) warnings.emplace_back("E ran to zero: the runs are too far from the lowest loss to tell it");
-  for (const auto& [term, exponent, name] : {std::tuple{kA, kAlpha, "params"}, std::tuple{kB, kBeta, "tokens"}}) {
-    if (at_low(term)) warnings.push_back(fmt::format("the loss does not fall with {} in these runs", name));
-    if (at_low(exponent) || at_high(exponent))
-      warnings.push_back(fmt::format("the exponent of {} ran to the end of its range, {:g} to {:g}", name,
-                                     bounds.low[exponent], bounds.high[exponent]));
-  }
+  // What changes no loss of the runs by more than delta is not seen in them.
+  const double lowest = std::min_element(runs.begin(), runs.end(), [](const ScalingRun& a, const ScalingRun& b) {
+                          return a.loss < b.loss;
+                        })->loss;
+  const double unseen = kDelta * lowest;
+  const ParametricLoss law = objective.law(x);
+  if (law.E < unseen) warnings.emplace_back("E ran to zero: the runs are too far from the lowest loss to tell it");
+  const auto check = [&](std::string_view name, Unknown exponent, double factor, double ScalingRun::* size) {
+    const auto [least, most] = std::minmax_element(
+        runs.begin(), runs.end(), [&](const ScalingRun& a, const ScalingRun& b) { return a.*size < b.*size; });
+    const double fall = factor * (std::pow((*least).*size, -x[exponent]) - std::pow((*most).*size, -x[exponent]));
+    if (fall < unseen) warnings.push_back(fmt::format("the loss hardly falls with {} in these runs", name));
+    constexpr double kNear = 1e-6;
+    const double low = objective.bounds().low[exponent], high = objective.bounds().high[exponent];
+    if (x[exponent] <= low + kNear || x[exponent] >= high - kNear)
+      warnings.push_back(fmt::format("the exponent of {} ran to the end of its range, {:g} to {:g}", name, low, high));
+  };
+  check("params", kAlpha, law.A, &ScalingRun::params);
+  check("tokens", kBeta, law.B, &ScalingRun::tokens);
   return warnings;
 }
 
@@ -372,7 +380,7 @@ ScalingFit fit_scaling_law(const std::vector<ScalingRun>& runs, const FitOptions
   }
   fit.figures = fit_figures(fit.law, fit.flops);
   for (size_t i = 0; i < runs.size(); ++i) fit.residuals.push_back(objective.residual(best.x, i));
-  fit.warnings = warnings_of(objective, best.x);
+  fit.warnings = warnings_of(objective, best.x, runs);
   if (options.resamples > 0) {
     fit.bootstrap = bootstrap(objective, best.x, options, fit.flops, pool);
     if (!fit.bootstrap) fit.warnings.emplace_back("too few runs for bootstrap errors");

@@ -16,6 +16,7 @@ namespace transept {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr double kBudget = 5.76e23;
@@ -178,11 +179,17 @@ TEST(ScalingFit, RunsThatDetermineNothing) {
 }
 
 TEST(ScalingFit, RunsThatDetermineLittle) {
-  // The loss knows nothing of the tokens: a warning says so, and all figures are numbers or absent.
+  // The loss knows nothing of the tokens, or nothing of the size: a warning says so.
   std::vector<ScalingRun> runs = made_runs(27, 0);
+  for (ScalingRun& r : runs) r.loss = 1.8 + 2000 / std::pow(r.tokens, 0.35);
+  EXPECT_THAT(fit(runs, {.resamples = 0}).warnings, Contains(HasSubstr("hardly falls with params")));
   for (ScalingRun& r : runs) r.loss = 1.8 + 400 / std::pow(r.params, 0.35);
   const ScalingFit f = fit(runs, {.resamples = 5});
-  EXPECT_FALSE(f.warnings.empty());
+  EXPECT_THAT(f.warnings, Contains(HasSubstr("hardly falls with tokens")));
+  // Without a floor under the loss E runs to zero.
+  std::vector<ScalingRun> floorless = made_runs(27, 0);
+  for (ScalingRun& r : floorless) r.loss = 400 / std::pow(r.params, 0.35) + 2000 / std::pow(r.tokens, 0.35);
+  EXPECT_THAT(fit(floorless, {.resamples = 0}).warnings, Contains(HasSubstr("E ran to zero")));
   EXPECT_FALSE(law_of(f, "").note.empty());
   // Six runs are few, and extreme ones no reason to fail.
   const std::vector<ScalingRun> more = made_runs(18, kNoise);

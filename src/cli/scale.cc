@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -73,8 +72,10 @@ std::optional<Given> given_of(const Options& o) {
   if (o.params) all.push_back({"params", quantity("--params", *o.params, kParamsRange)});
   if (o.tokens) all.push_back({"tokens", quantity("--tokens", *o.tokens, kTokensRange)});
   if (o.loss) {
-    if (!(*o.loss > 0) || !std::isfinite(*o.loss))
-      throw InputError("--loss", fmt::format("{} is not a positive number", *o.loss), "give nats a token");
+    constexpr double kMostLoss = 100;  // far above that of a model that knows nothing
+    if (!(*o.loss > 0 && *o.loss <= kMostLoss))
+      throw InputError("--loss", fmt::format("{} is out of range", *o.loss),
+                       fmt::format("give nats a token, above 0, at most {}", kMostLoss));
     all.push_back({"loss", *o.loss});
   }
   if (all.size() > 1)
@@ -150,13 +151,14 @@ void check_set(const std::vector<ScalingLaw>& laws, const std::string& name) {
 
 void check_cost(const Options& o) {
   const auto fraction = [](const char* flag, double value) {
-    if (!(value > 0 && value <= 1))
-      throw InputError(flag, fmt::format("{} is out of range", value), "give a fraction above 0, at most 1");
+    if (!(value >= 1e-3 && value <= 1))
+      throw InputError(flag, fmt::format("{} is out of range", value), "allowed are 0.001 to 1");
   };
   fraction("--train-mfu", o.cost.train_mfu);
   fraction("--serve-mfu", o.cost.serve_mfu);
-  if (!(o.cost.price_ratio >= 1e-6 && o.cost.price_ratio <= 1e6))
-    throw InputError("--price-ratio", fmt::format("{} is out of range", o.cost.price_ratio), "allowed are 1e-6 to 1e6");
+  if (!(o.cost.price_ratio >= 1e-3 && o.cost.price_ratio <= 1e3))
+    throw InputError("--price-ratio", fmt::format("{} is out of range", o.cost.price_ratio),
+                     "allowed are 0.001 to 1000");
   const LifetimeCost plain;
   const bool unused = !o.smaller && !o.serve && o.out.empty();
   if (unused && (o.cost.train_mfu != plain.train_mfu || o.cost.serve_mfu != plain.serve_mfu ||

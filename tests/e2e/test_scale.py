@@ -126,14 +126,14 @@ class Scale(Case):
                 others = ("--flops", "1e22") if flag in ("--smaller", "--serve") else ()
                 with self.subTest(flag=flag, value=value):
                     refused(*others, f"{flag}={value}", says=[flag])
-        for value in ("0", "-1", "nan", "inf", "x"):
+        for value in ("0", "-1", "nan", "inf", "x", "1e308", ""):
             refused(f"--loss={value}", says=["--loss"])
         refused("--loss", "1.5", says=["besiroglu: no budget reaches a loss of 1.5"])
         refused("--flops", "1e22", "--set", "nobody", says=["known are chinchilla-3-body"])
         refused("--flops", "1e22", "--set", "kaplan", says=["predicts no loss"])
         refused("--flops", "1e22", "--smaller", "1M", says=["no number of tokens brings 1.00M parameters", "give more than"])
         refused("--flops", "1e22", "--smaller", "1T", says=["not fewer than the compute-optimal"])
-        refused("--flops", "1e22", "--smaller", "3B", "--train-mfu", "0", says=["--train-mfu"])
+        refused("--flops", "1e22", "--smaller", "3B", "--train-mfu", "1e-300", says=["--train-mfu"])
         refused("--flops", "1e22", "--smaller", "3B", "--serve-mfu=nan", says=["--serve-mfu"])
         refused("--flops", "1e22", "--smaller", "3B", "--price-ratio=-1", says=["--price-ratio"])
         refused("--flops", "1e22", "--train-mfu", "0.4", says=["give --smaller"])

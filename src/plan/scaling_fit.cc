@@ -229,14 +229,16 @@ void check_runs(const std::vector<ScalingRun>& runs, const std::string& where) {
 template <class Key>
 std::vector<size_t> largest_first(size_t count, const Key& key) {
   std::vector<std::pair<double, size_t>> keyed;
+  keyed.reserve(count);
   for (size_t i = 0; i < count; ++i) keyed.emplace_back(-key(i), i);
   std::sort(keyed.begin(), keyed.end());
   std::vector<size_t> order;
+  order.reserve(count);
   for (const auto& [k, i] : keyed) order.push_back(i);
   return order;
 }
 
-double percentile(std::vector<double> sorted, double fraction) {
+double percentile(const std::vector<double>& sorted, double fraction) {
   const double at = fraction * static_cast<double>(sorted.size() - 1);
   const size_t below = static_cast<size_t>(at);
   if (below + 1 >= sorted.size()) return sorted.back();

@@ -18,6 +18,7 @@ constexpr size_t kMaxPoints = 500;  // of a cloud: more cannot be told apart and
 // Values from low to high in equal ratios.
 std::vector<double> geometric(double low, double high, int count) {
   std::vector<double> values;
+  values.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) values.push_back(low * std::pow(high / low, static_cast<double>(i) / (count - 1)));
   return values;
 }
@@ -25,6 +26,7 @@ std::vector<double> geometric(double low, double high, int count) {
 // Points that no line joins: a gap before each.
 Series cloud(std::string name, const std::vector<double>& xs, const std::vector<double>& ys) {
   std::vector<std::pair<double, double>> points;
+  points.reserve(xs.size());
   for (size_t i = 0; i < xs.size(); ++i) points.emplace_back(xs[i], ys[i]);
   std::sort(points.begin(), points.end());
   const size_t every = (points.size() + kMaxPoints - 1) / kMaxPoints;

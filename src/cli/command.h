@@ -58,6 +58,7 @@ void register_generate(Registry& registry);
 void register_logits(Registry& registry);
 void register_plan(Registry& registry);
 void register_presets(Registry& registry);
+void register_scale(Registry& registry);
 void register_spec(Registry& registry);
 void register_synth(Registry& registry);
 void register_tokenize(Registry& registry);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/problem.h"
+#include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "convert/family.h"
@@ -24,19 +25,11 @@ DType parse_dtype(const std::string& name) {
   throw InputError("--dtype", "\"" + name + "\" is not supported", "supported are f32, f16 and bf16");
 }
 
-// "5GB" as bytes: a whole number and nothing, KB, MB or GB behind it.
-int64_t parse_bytes(const std::string& text) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string unit = text.substr(digits);
-  int64_t factor = 1;
-  bool known = unit.empty();
-  for (const char* name : {"KB", "MB", "GB"}) {
-    if (!known) factor *= 1000;
-    known |= unit == name;
-  }
-  if (digits == 0 || digits > 9 || !known || std::stoll(text) == 0)
+int64_t shard_bytes(const std::string& text) {
+  const std::optional<double> bytes = parse_bytes(text);
+  if (!bytes || *bytes < 1 || *bytes > 0x1p62)
     throw InputError("--max-shard-size", "\"" + text + "\" is not a size", "write it as 500MB or 5GB");
-  return std::stoll(text) * factor;
+  return static_cast<int64_t>(*bytes);
 }
 
 // Where the folder is made before it gets its name, so that a stop leaves no half of it.
@@ -77,7 +70,7 @@ void register_convert(Registry& registry) {
         fs::path out = fs::absolute(o->out).lexically_normal();
         if (!out.has_filename()) out = out.parent_path();
         SaveOptions options{.family = o->family, .dtype = parse_dtype(o->dtype), .token_ids = read_token_ids(source)};
-        if (!o->max_shard_size.empty()) options.max_shard_bytes = parse_bytes(o->max_shard_size);
+        if (!o->max_shard_size.empty()) options.max_shard_bytes = shard_bytes(o->max_shard_size);
         check_family(o->family);
         // What it is already is what it stays, where other families could say it too.
         if (options.family.empty()) options.family = read_model_type(source);

@@ -130,6 +130,7 @@ int run(int argc, char** argv) {
   register_logits(registry);
   register_plan(registry);
   register_presets(registry);
+  register_scale(registry);
   register_spec(registry);
   register_synth(registry);
   register_tokenize(registry);

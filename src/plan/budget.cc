@@ -4,39 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "base/format_number.h"
 #include "base/problem.h"
+#include "base/quantity.h"
 
 namespace transept {
 namespace {
-
-struct Unit {
-  const char* suffix;
-  double factor;
-};
-constexpr Unit kCounts[] = {{"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}, {"", 1}};
-constexpr Unit kBytes[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"kB", 1e3},
-                           {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {"", 1}};
-
-// A positive finite number with a unit of the list.
-template <size_t N>
-std::optional<double> read_amount(const std::string& text, const Unit (&units)[N]) {
-  char* end = nullptr;
-  if (text.empty() || !(std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.')) return std::nullopt;
-  if (text.size() > 1 && (text[1] == 'x' || text[1] == 'X')) return std::nullopt;
-  const double value = std::strtod(text.c_str(), &end);
-  for (const Unit& unit : units) {
-    if (std::string(end) != unit.suffix) continue;
-    const double amount = value * unit.factor;
-    if (std::isfinite(amount) && amount > 0) return amount;
-  }
-  return std::nullopt;
-}
 
 struct Kind {
   const char* name;
@@ -254,7 +231,7 @@ Budget parse_budget(const std::vector<std::string>& texts) {
                           "allowed: parameters=N, active=N, flops=C, training-memory=BYTES, memory=BYTES"});
       continue;
     }
-    const std::optional<double> value = kind->bytes ? read_amount(amount, kBytes) : read_amount(amount, kCounts);
+    const std::optional<double> value = kind->bytes ? parse_bytes(amount) : parse_quantity(amount);
     if (!value) {
       problems.push_back({"budget " + name, "\"" + amount + "\" is no positive amount",
                           kind->bytes ? "say 24GiB, or 80GB" : "say 7B, 350M or 1e21"});

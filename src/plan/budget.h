@@ -19,8 +19,8 @@ struct Budget {
   double inference_memory = 0;  // bytes: peak_inference
 };
 
-// "parameters=7B", "active=3B", "flops=1e21", "training-memory=80GiB", "memory=24GiB"; counts take K, M, B (or G), T,
-// bytes KiB, MiB, GiB, TiB or kB, MB, GB, TB. InputError lists every text that is none of these.
+// "parameters=7B", "active=3B", "flops=1e21", "training-memory=80GiB", "memory=24GiB", with amounts as
+// base/quantity.h reads them. InputError lists every text that is none of these.
 Budget parse_budget(const std::vector<std::string>& texts);
 
 struct Candidate {

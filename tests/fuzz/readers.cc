@@ -8,6 +8,7 @@
 #include "base/problem.h"
 #include "ckpt/safetensors.h"
 #include "convert/family.h"
+#include "plan/scaling_runs.h"
 #include "support/temp_folder.h"
 #include "text/tokenizer.h"
 
@@ -82,13 +83,19 @@ void use(const Tokenizer& tokenizer) {
 void read_tokenizer_json(std::string_view bytes) { use(*load_tokenizer(as_file(bytes, "tokenizer.json"))); }
 void read_sentencepiece(std::string_view bytes) { use(*load_tokenizer(as_file(bytes, "tokenizer.model"))); }
 
+void read_scaling_runs(std::string_view bytes) {
+  for (const ScalingRun& run : parse_runs(bytes, "runs"))
+    TRANSEPT_CHECK(run.params > 0 && run.tokens > 0 && run.loss > 0 && run.flops() < 1e300);
+}
+
 }  // namespace
 
 std::span<const Reader> readers() {
-  static constexpr std::array<Reader, 4> all{{{"safetensors", read_safetensors},
+  static constexpr std::array<Reader, 5> all{{{"safetensors", read_safetensors},
                                               {"config", read_config},
                                               {"tokenizer_json", read_tokenizer_json},
-                                              {"sentencepiece", read_sentencepiece}}};
+                                              {"sentencepiece", read_sentencepiece},
+                                              {"scaling_runs", read_scaling_runs}}};
   return all;
 }
 

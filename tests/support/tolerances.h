@@ -67,4 +67,33 @@ inline constexpr double kLoss = 2e-5;
 // The same for exp(loss) of a loss of about 4.4: kLoss times the perplexity of 80.
 inline constexpr double kPerplexity = 2e-3;
 
+// Powers and roots of quantities up to 1e40 in double: eps(double) = 2.2e-16 times the logarithm (92) that a power
+// multiplies, and some operations of that.
+inline constexpr double kClosedForm = 1e-12;
+
+// The same where E is taken from a loss first: the reducible part is a tenth of the loss, and a power of 1 / 0.35 and
+// another by alpha / beta magnify what that leaves.
+inline constexpr double kInvertedLoss = 1e-10;
+
+// Figures that were published with three digits.
+inline constexpr double kThreeDigits = 5e-3;
+
+// Exponents that were published with two digits (0.005 / 0.49), drawn over up to four decades of compute.
+inline constexpr double kRoundedExponent = 0.1;
+
+// Rows of Hoffmann et al., table A3, by the constants of the paper's TeX source: the table was made from others, with
+// a = 0.4583 by its own first and last row where the constants give 0.4565. At 1T parameters that makes 15 %.
+inline constexpr double kTableA3 = 0.16;
+
+// A law fitted to runs that it made itself, without noise: the optimizer stops where the sum of squares no longer falls
+// by 1e-12 of itself; constants then agree to its root or better.
+inline constexpr double kExactFit = 1e-6;
+
+// An estimate beside the truth, in standard errors: 3 leave 0.3 % to chance for one figure, and the seed is fixed.
+inline constexpr double kStandardErrors = 3;
+
+// Errors over 200 resamples of one draw of noise beside the published ones, which come from other runs with noise of
+// another form: of the same order.
+inline constexpr double kErrorFactor = 3;
+
 }  // namespace transept::tolerance

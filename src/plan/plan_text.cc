@@ -1,56 +1,14 @@
 // The plan as a table for a person.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 
 #include "plan/plan.h"
+#include "plan/text_table.h"
 
 namespace transept {
-namespace {
-
-// 1234567 -> "1,234,567"
-std::string grouped(int64_t n) {
-  const std::string digits = std::to_string(n);
-  std::string s;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) s += ',';
-    s += digits[i];
-  }
-  return s;
-}
-
-std::string scaled(double x, double step, std::initializer_list<const char*> units) {
-  auto unit = units.begin();
-  while (x >= step && unit + 1 != units.end()) {
-    x /= step;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", x, unit == units.begin() ? 0 : 2, *unit);
-}
-
-std::string bytes(double x) { return scaled(x, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
-std::string bytes(int64_t x) { return bytes(static_cast<double>(x)); }
-std::string flops(double x) {
-  return scaled(x, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP", "YFLOP"});
-}
-
-class Table {
- public:
-  void heading(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
-  void row(const std::string& label, const std::string& value, const std::string& note = {}) {
-    text_ += fmt::format("  {:<32}{:>22}{}{}\n", label, value, note.empty() ? "" : "  ", note);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-}  // namespace
-
 std::string to_text(const Plan& plan) {
-  Table t;
+  TextTable t;
   const Plan::Parameters& p = plan.parameters;
   const auto share = [&](int64_t n) {
     return fmt::format("{:.1f} %", 100.0 * static_cast<double>(n) / static_cast<double>(p.total));

@@ -7,6 +7,7 @@
 
 #include "base/problem.h"
 #include "cli/command.h"
+#include "cli/machine_options.h"
 #include "cli/model_argument.h"
 
 namespace transept {
@@ -16,6 +17,7 @@ void register_plan(Registry& registry) {
     std::string model;
     PlanOptions plan;
     double memory_gib = 0;
+    EconomicsOf economics;
   };
   auto o = std::make_shared<Options>();
   Globals& globals = registry.globals;
@@ -26,11 +28,15 @@ void register_plan(Registry& registry) {
                            "give the machine's memory in GiB");
         PlanOptions options = o->plan;
         options.memory_bytes = static_cast<int64_t>(o->memory_gib * (int64_t{1} << 30));
-        const Plan plan = make_plan(resolve_spec(o->model), options);
+        const ArchSpec spec = resolve_spec(o->model);
+        const Plan plan = make_plan(spec, options);
+        const std::optional<Economics> economics = o->economics(spec, options);
         if (globals.json) {
-          print_json(to_json(plan));
+          Json json = to_json(plan);
+          if (economics) json["economics"] = to_json(*economics);
+          print_json(json);
         } else {
-          fmt::print("{}", to_text(plan));
+          fmt::print("{}{}", to_text(plan), economics ? "\n" + to_text(*economics) : "");
         }
         return 0;
       });
@@ -46,6 +52,7 @@ void register_plan(Registry& registry) {
   sub->add_flag("--recompute", o->plan.recompute, "training computes activations again instead of keeping them");
   sub->add_option("--memory", o->memory_gib,
                   "memory of the machine that serves, in GiB: gives the largest batch that fits");
+  o->economics = add_machine_options(*sub);
 }
 
 }  // namespace transept

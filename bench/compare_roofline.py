@@ -40,7 +40,8 @@ def bf16_folder(args, preset, folder):
         text = folder / "text.txt"
         text.write_text("".join(f"line {n} holds {n * n % 997} apples\n" for n in range(2000)))
         run = folder / f"{preset}-run"
-        harness.transept(args, "train", preset, "--data", text, "--out", run, "--steps", 1, "--context", 16, "--batch", 1)
+        harness.transept(args, "train", preset, "--data", text, "--out", run, "--steps", 1, "--context", 16, "--batch", 1,
+                         "--tokenizer", "byte")
         harness.transept(args, "convert", run, "--out", out, "--dtype", "bf16")
     return out
 

@@ -17,8 +17,10 @@
 #include "cli/model_argument.h"
 #include "infer/decoder.h"
 #include "kernels/attention.h"
+#include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
+#include "kernels/weights.h"
 #include "ops/ffn.h"
 #include "ops/moe.h"
 #include "plan/machine_type.h"
@@ -488,6 +490,32 @@ void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
   });
 }
 
+// Operations of products of one row with weights that stay in the second-level cache, as a decode step makes them.
+double measure_row_flops(ThreadPool& pool, const Repeats& repeats, DType dtype) {
+  constexpr int64_t kWidth = 512, kColumns = 256,
+                    kLeast = 4096;  // 512 KiB of floats a worker; products of a measurement
+  const int64_t workers = pool.threads(), rows = workers * kColumns;
+  const Floats values = random_floats(rows * kWidth, 1), x = random_floats(kWidth, 2), y(rows);
+  std::vector<uint16_t> halves(static_cast<size_t>(rows * kWidth));
+  (dtype == DType::kF16 ? f16_from_f32 : bf16_from_f32)(values.data(), rows * kWidth, halves.data());
+  const StoredRows stored{halves.data(), 0, rows};
+  Weight weight{.dtype = dtype, .columns = kWidth};
+  if (dtype == DType::kF32) {
+    weight.values = values.data();
+  } else {
+    weight.stored = {&stored, 1};
+  }
+  const Timing t = measure(repeats, [&] {
+    pool.run(workers, [&](int64_t, int worker) {
+      const int64_t first = worker * kColumns;
+      for (int64_t i = 0; i < kLeast; ++i)
+        multiply_tile({x.data(), 1, kWidth, kWidth}, weight, first, kColumns,
+                      {y.data() + first, 1, kColumns, kColumns});
+    });
+  });
+  return 2.0 * static_cast<double>(rows * kWidth * kLeast) / t.median_seconds;
+}
+
 // What a layer takes in a decode step beside its arithmetic: the difference between two depths of a model so narrow
 // that reading its weights takes next to no time, divided by the layers between them.
 double measure_layer_seconds(ThreadPool& pool, const Repeats& repeats) {
@@ -545,6 +573,8 @@ void bench_machine(CLI::App* sub, const Globals& globals, const std::shared_ptr<
         machine.read_rates.push_back({bytes, read_rate(pool, *repeats, data, floats).per_second});
       }
       machine.memory_bytes_per_second = machine.read_rates.back().bytes_per_second;
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+        machine.row_flops_per_second[std::string(dtype_name(dtype))] = measure_row_flops(pool, *repeats, dtype);
       machine.layer_seconds = measure_layer_seconds(pool, *repeats);
       // Read back, so that what is written is what `plan` takes, and a name or a price that it refuses is refused here.
       const Json description = to_json(read_machine_types(to_json(machine), "bench machine").front());
@@ -557,6 +587,8 @@ void bench_machine(CLI::App* sub, const Globals& globals, const std::shared_ptr<
       fmt::print("f32 products {:.1f} GFLOP/s; memory {:.1f} GiB, {:.1f} GB/s; a layer of a decode step {:.1f} us\n",
                  machine.flops_per_second["f32"] * 1e-9, static_cast<double>(machine.memory_bytes) / (int64_t{1} << 30),
                  machine.memory_bytes_per_second * 1e-9, machine.layer_seconds * 1e6);
+      for (const auto& [dtype, rate] : machine.row_flops_per_second)
+        fmt::print("one row with {} weights {:.1f} GFLOP/s\n", dtype, rate * 1e-9);
       for (const MachineType::ReadRate& r : machine.read_rates)
         fmt::print("reading {:>5} MiB {:>7.1f} GB/s\n", r.working_set_bytes >> 20, r.bytes_per_second * 1e-9);
       return 0;

@@ -98,19 +98,18 @@ class Reader {
   Problems& problems_;
 };
 
-void read_flops(const Json& value, const std::string& path, MachineType& machine, Problems& problems) {
+std::map<std::string, double> read_flops(const Json& value, const std::string& path, Problems& problems) {
+  std::map<std::string, double> flops;
   if (!value.is_object()) {
     problems.push_back({path, "got " + describe_json(value), "allowed: an object of FLOP/s by number format"});
-    return;
+    return flops;
   }
   Reader r(value, path + ".", problems);
   r.known_keys(kFormats);
   for (const std::string& format : kFormats) {
-    if (value.contains(format)) machine.flops_per_second[format] = r.number(format, kLowestFlops, kHighestFlops, true);
+    if (value.contains(format)) flops[format] = r.number(format, kLowestFlops, kHighestFlops, true);
   }
-  if (std::none_of(kFormats.begin(), kFormats.begin() + kTrainingFormats,
-                   [&](const std::string& format) { return value.contains(format); }))
-    problems.push_back({path, "holds none of f32, tf32, bf16, f16", "add one: models compute in them"});
+  return flops;
 }
 
 void read_rates(const Json& value, const std::string& path, MachineType& machine, Problems& problems) {
@@ -138,8 +137,8 @@ void read_rates(const Json& value, const std::string& path, MachineType& machine
 
 MachineType read_machine(const Json& object, const std::string& path, Problems& problems) {
   static const std::vector<std::string> known = [] {
-    std::vector<std::string> keys{"name",         "extends",    "description", "kind", "flops_per_second",
-                                  "memory_bytes", "read_rates", "note"};
+    std::vector<std::string> keys{"name",         "extends",    "description",          "kind", "flops_per_second",
+                                  "memory_bytes", "read_rates", "row_flops_per_second", "note"};
     for (const Quantity& q : kQuantities) keys.emplace_back(q.key);
     return keys;
   }();
@@ -155,8 +154,14 @@ MachineType read_machine(const Json& object, const std::string& path, Problems& 
   machine.kind = r.text("kind", kMaxName, true);
   if (!machine.kind.empty() && std::find(kKinds.begin(), kKinds.end(), machine.kind) == kKinds.end())
     r.refuse("kind", "got " + in_quotes(machine.kind), "allowed: " + join(kKinds));
-  if (const Json* flops = r.find("flops_per_second", true))
-    read_flops(*flops, r.at("flops_per_second"), machine, problems);
+  if (const Json* flops = r.find("flops_per_second", true)) {
+    machine.flops_per_second = read_flops(*flops, r.at("flops_per_second"), problems);
+    if (flops->is_object() && std::none_of(kFormats.begin(), kFormats.begin() + kTrainingFormats,
+                                           [&](const std::string& format) { return flops->contains(format); }))
+      r.refuse("flops_per_second", "holds none of f32, tf32, bf16, f16", "add one: models compute in them");
+  }
+  if (const Json* flops = r.find("row_flops_per_second", false))
+    machine.row_flops_per_second = read_flops(*flops, r.at("row_flops_per_second"), problems);
   machine.memory_bytes = r.whole("memory_bytes", kLeastMemory, kMostMemory);
   if (const Json* rates = r.find("read_rates", false)) read_rates(*rates, r.at("read_rates"), machine, problems);
   for (const Quantity& q : kQuantities) machine.*q.member = r.number(q.key, q.low, q.high, q.required);
@@ -249,6 +254,12 @@ MachineType::Peak MachineType::peak(const std::string& dtype) const {
   return first_of(*this, {"f32", "tf32", "bf16", "f16"});
 }
 
+double MachineType::reachable_flops_per_second(const std::string& dtype, double rows) const {
+  const double most = peak(dtype).flops_per_second;
+  const auto row = row_flops_per_second.find(dtype);
+  return row == row_flops_per_second.end() ? most : std::min(most, rows * row->second);
+}
+
 MachineType::Peak MachineType::training_peak() const { return first_of(*this, {"bf16", "f16", "tf32", "f32"}); }
 
 double MachineType::read_bytes_per_second(double working_set_bytes) const {
@@ -304,11 +315,13 @@ Json to_json(const MachineType& machine) {
   Json json = {{"name", machine.name}};
   if (!machine.description.empty()) json["description"] = machine.description;
   json["kind"] = machine.kind;
-  json["flops_per_second"] = Json::object();
-  for (const std::string& format : kFormats) {
-    const auto found = machine.flops_per_second.find(format);
-    if (found != machine.flops_per_second.end()) json["flops_per_second"][format] = found->second;
-  }
+  const auto add_flops = [&](const char* key, const std::map<std::string, double>& flops) {
+    for (const std::string& format : kFormats) {
+      const auto found = flops.find(format);
+      if (found != flops.end()) json[key][format] = found->second;
+    }
+  };
+  add_flops("flops_per_second", machine.flops_per_second);
   json["memory_bytes"] = machine.memory_bytes;
   for (const Quantity& q : kQuantities) {
     if (machine.*q.member > 0) json[q.key] = machine.*q.member;
@@ -319,6 +332,7 @@ Json to_json(const MachineType& machine) {
       json["read_rates"].push_back(
           {{"working_set_bytes", r.working_set_bytes}, {"bytes_per_second", r.bytes_per_second}});
   }
+  add_flops("row_flops_per_second", machine.row_flops_per_second);
   if (!machine.note.empty()) json["note"] = machine.note;
   return json;
 }

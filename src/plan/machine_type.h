@@ -32,6 +32,9 @@ struct MachineType {
     double bytes_per_second = 0;
   };
   std::vector<ReadRate> read_rates;
+  // Measured rates of products of one row, by format of the weights, which a cache holds: a row may be too little work
+  // for the peak. Empty: the peak for any number of rows.
+  std::map<std::string, double> row_flops_per_second;
   double layer_seconds = 0;                  // that a layer of a decode step takes beside its arithmetic; measured
   double interconnect_bytes_per_second = 0;  // to other machines of its kind, both directions together; 0: none known
   double usd_per_hour = 0;                   // 0: not known
@@ -44,6 +47,8 @@ struct MachineType {
     double flops_per_second = 0;
   };
   Peak peak(const std::string& dtype) const;
+  // That peak, and no more than each of the rows allows.
+  double reachable_flops_per_second(const std::string& dtype, double rows) const;
   // Of mixed-precision training: bf16, or else f16, tf32, f32.
   Peak training_peak() const;
 

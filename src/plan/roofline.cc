@@ -100,18 +100,22 @@ class Server {
   // Operations grow with the batch, bytes by the caches and by what more experts are touched, ever less: operations are
   // behind up to one batch and ahead from there on.
   std::optional<int64_t> compute_bound_batch() const {
-    if (!decode(kMostRows).step.compute_binds()) return std::nullopt;
+    const auto binds = [&](int64_t batch) {
+      const PassTime step = decode(batch).step;
+      return step.flops / static_cast<double>(machines_) / peak_.flops_per_second >= step.memory_seconds;
+    };
+    if (!binds(kMostRows)) return std::nullopt;
     int64_t below = 0, at = kMostRows;
     while (at - below > 1) {
       const int64_t middle = below + (at - below) / 2;
-      (decode(middle).step.compute_binds() ? at : below) = middle;
+      (binds(middle) ? at : below) = middle;
     }
     return at;
   }
 
  private:
   PassTime pass(double flops, double bytes, double rows, double reduces) const {
-    return pass_time(machine_, machines_, flops, peak_.flops_per_second, bytes,
+    return pass_time(machine_, machines_, flops, machine_.reachable_flops_per_second(plan_.dtype, rows), bytes,
                      rows * static_cast<double>(spec_.hidden_size) * weight_size_, reduces);
   }
   double usd_per_million(double tokens_per_second) const {
@@ -130,11 +134,11 @@ class Server {
 
 }  // namespace
 
-PassTime pass_time(const MachineType& machine, int64_t machines, double flops, double peak_flops_per_second,
-                   double bytes, double reduced_bytes, double all_reduces) {
+PassTime pass_time(const MachineType& machine, int64_t machines, double flops, double flops_per_second, double bytes,
+                   double reduced_bytes, double all_reduces) {
   const double n = static_cast<double>(machines);
   PassTime t{.flops = flops, .bytes = bytes};
-  t.compute_seconds = flops / n / peak_flops_per_second;
+  t.compute_seconds = flops / n / flops_per_second;
   t.memory_seconds = bytes / n / machine.read_bytes_per_second(bytes / n);
   if (machines > 1) {
     const double one_way = machine.interconnect_bytes_per_second / 2;

@@ -52,7 +52,8 @@ struct Serving {
   MachineType::Peak peak;
   Prefill prefill;
   std::optional<Decode> decode;  // none of an encoder
-  // The least batch at which operations take as long as bytes; none: however large, reading the caches takes longer.
+  // The least batch at which operations at the peak take as long as bytes; none: however large, reading the caches
+  // takes longer.
   std::optional<int64_t> compute_bound_batch;
   int64_t memory_bytes = 0;       // of the machines together
   int64_t largest_batch = 0;      // sequences at `context` that fit into it; 0: none
@@ -60,8 +61,8 @@ struct Serving {
 };
 
 // The time of a pass of so many operations and bytes that moves `reduced_bytes` through each all-reduce.
-PassTime pass_time(const MachineType& machine, int64_t machines, double flops, double peak_flops_per_second,
-                   double bytes, double reduced_bytes = 0, double all_reduces = 0);
+PassTime pass_time(const MachineType& machine, int64_t machines, double flops, double flops_per_second, double bytes,
+                   double reduced_bytes = 0, double all_reduces = 0);
 
 // At the options' context and batch; their memory_bytes is not looked at. InputError as make_plan, and when several
 // machines have no known link.

@@ -64,11 +64,15 @@ TEST(MachineTypes, NearestFormat) {
   EXPECT_EQ(one(plain()).training_peak().dtype, "f32");
 }
 
-TEST(MachineTypes, ReadRatesBetweenTheirSizes) {
+TEST(MachineTypes, MeasuredRates) {
   Json document = plain();
   document["read_rates"] = {{{"working_set_bytes", 1 << 20}, {"bytes_per_second", 100e9}},
                             {{"working_set_bytes", 4 << 20}, {"bytes_per_second", 25e9}}};
+  document["row_flops_per_second"] = {{"f32", 2e9}, {"bf16", 1e9}};
   const MachineType m = one(document);
+  EXPECT_EQ(m.reachable_flops_per_second("bf16", 3), 3e9);
+  EXPECT_EQ(m.reachable_flops_per_second("f32", 1e6), 1e12);
+  EXPECT_EQ(m.reachable_flops_per_second("f16", 1), 1e12);
   EXPECT_NEAR(m.read_bytes_per_second(2 << 20), 50e9, tolerance::kDouble * 50e9);
   EXPECT_EQ(m.read_bytes_per_second(1), 100e9);
   EXPECT_EQ(m.read_bytes_per_second(1e12), 25e9);
@@ -118,6 +122,9 @@ TEST(MachineTypes, HostileNumbers) {
     Json document = plain();
     document["flops_per_second"]["f32"] = value;
     EXPECT_THAT(refusal(document), HasSubstr("m.json: flops_per_second.f32: got ")) << value;
+    document = plain();
+    document["row_flops_per_second"] = {{"f32", value}};
+    EXPECT_THAT(refusal(document), HasSubstr("m.json: row_flops_per_second.f32: got ")) << value;
     document = plain();
     document["read_rates"] = {{{"working_set_bytes", value}, {"bytes_per_second", 1e9}}};
     EXPECT_THAT(refusal(document), HasSubstr("m.json: read_rates[0].working_set_bytes: got ")) << value;

@@ -143,6 +143,28 @@ TEST(Roofline, CachesAndLayers) {
   expect_close(d.step.seconds, d.step.memory_seconds + d.step.layer_seconds);
 }
 
+// One row reaches 1e10 FLOP/s and three rows three times that; many reach the peak. The batch where compute binds asks
+// for the peak alone.
+TEST(Roofline, FewRows) {
+  MachineType machine;
+  machine.name = "m";
+  machine.flops_per_second["f32"] = 1e12;
+  machine.row_flops_per_second["f32"] = 1e10;
+  machine.memory_bytes = int64_t{1} << 34;
+  machine.memory_bytes_per_second = 1e12;
+  const ArchSpec spec = preset("small-1m");
+  const Serving one = plan_serving(spec, {.context = 16}, machine, 1),
+                three = plan_serving(spec, {.context = 16, .batch = 3}, machine, 1);
+  expect_close(one.decode->step.compute_seconds, one.decode->step.flops / 1e10);
+  expect_close(three.decode->step.compute_seconds, one.decode->step.compute_seconds);
+  EXPECT_TRUE(one.decode->step.compute_binds());
+  expect_close(plan_serving(spec, {.context = 200}, machine, 1).prefill.pass.compute_seconds,
+               plan_serving(spec, {.context = 200}, machine, 1).prefill.pass.flops / 1e12);
+  const std::optional<int64_t> batch = one.compute_bound_batch;
+  machine.row_flops_per_second.clear();
+  EXPECT_EQ(plan_serving(spec, {.context = 16}, machine, 1).compute_bound_batch, batch);
+}
+
 // Machine-hours of a run give its MFU, whichever FLOPs it is stated in.
 TEST(Economics, MfuOfARun) {
   const ArchSpec spec = preset("llama-7b");

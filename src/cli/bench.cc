@@ -492,8 +492,8 @@ void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
 
 // Operations of products of one row with weights that stay in the second-level cache, as a decode step makes them.
 double measure_row_flops(ThreadPool& pool, const Repeats& repeats, DType dtype) {
-  constexpr int64_t kWidth = 512, kColumns = 256,
-                    kLeast = 4096;  // 512 KiB of floats a worker; products of a measurement
+  constexpr int64_t kWidth = 512, kColumns = 256;  // 512 KiB of floats a worker
+  constexpr int64_t kProducts = 512;               // of a measurement
   const int64_t workers = pool.threads(), rows = workers * kColumns;
   const Floats values = random_floats(rows * kWidth, 1), x = random_floats(kWidth, 2), y(rows);
   std::vector<uint16_t> halves(static_cast<size_t>(rows * kWidth));
@@ -508,12 +508,12 @@ double measure_row_flops(ThreadPool& pool, const Repeats& repeats, DType dtype) 
   const Timing t = measure(repeats, [&] {
     pool.run(workers, [&](int64_t, int worker) {
       const int64_t first = worker * kColumns;
-      for (int64_t i = 0; i < kLeast; ++i)
+      for (int64_t i = 0; i < kProducts; ++i)
         multiply_tile({x.data(), 1, kWidth, kWidth}, weight, first, kColumns,
                       {y.data() + first, 1, kColumns, kColumns});
     });
   });
-  return 2.0 * static_cast<double>(rows * kWidth * kLeast) / t.median_seconds;
+  return 2.0 * static_cast<double>(rows * kWidth * kProducts) / t.median_seconds;
 }
 
 // What a layer takes in a decode step beside its arithmetic: the difference between two depths of a model so narrow
@@ -555,6 +555,10 @@ void bench_machine(CLI::App* sub, const Globals& globals, const std::shared_ptr<
   sub->add_option("--price-per-hour", o->usd_per_hour, "of the machine, in USD; 0: not known")->capture_default_str();
   sub->callback([o, &globals, repeats, &selected] {
     selected = [o, &globals, repeats] {
+      // Before a minute is spent on it: whether a description may have this name and price.
+      read_machine_types(
+          {{"name", o->name}, {"extends", machine_types().front().name}, {"usd_per_hour", o->usd_per_hour}},
+          "bench machine");
       ThreadPool pool = globals.pool();
       const Machine here = this_machine(instruction_set_name(), build_commit());
       MachineType machine;
@@ -576,8 +580,7 @@ void bench_machine(CLI::App* sub, const Globals& globals, const std::shared_ptr<
       for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
         machine.row_flops_per_second[std::string(dtype_name(dtype))] = measure_row_flops(pool, *repeats, dtype);
       machine.layer_seconds = measure_layer_seconds(pool, *repeats);
-      // Read back, so that what is written is what `plan` takes, and a name or a price that it refuses is refused here.
-      const Json description = to_json(read_machine_types(to_json(machine), "bench machine").front());
+      const Json description = to_json(machine);
       if (!o->out.empty()) write_file_atomic(o->out, description.dump(2) + "\n");
       if (globals.json) {
         print_json(description);

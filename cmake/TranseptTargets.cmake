@@ -1,4 +1,4 @@
-# Three functions: a library a folder of src/, a GoogleTest program a folder of tests/, and a test that is a Python script.
+# Four functions: documents that become part of a library, a library a folder of src/, a GoogleTest program a folder of tests/, and a test that is a Python script.
 # Warnings are errors everywhere; sanitizers apply to the whole tree so that no library is left uninstrumented.
 
 add_library(transept_flags INTERFACE)
@@ -12,6 +12,20 @@ if(TRANSEPT_FUZZ)
   # The libraries tell the fuzzer which lines an input reached; only the fuzzers themselves have its main.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+
+# transept_embed(OUT FILES pattern HEADER folder/file.h FUNCTION name): makes the source file OUT, which holds the matching files.
+function(transept_embed out)
+  cmake_parse_arguments(A "" "FILES;HEADER;FUNCTION" "" ${ARGN})
+  set(pattern ${CMAKE_CURRENT_SOURCE_DIR}/${A_FILES})
+  file(GLOB files CONFIGURE_DEPENDS ${pattern})
+  set(script ${CMAKE_SOURCE_DIR}/cmake/EmbedDocuments.cmake)
+  add_custom_command(
+    OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/${out} -DFILES=${pattern} -DHEADER=${A_HEADER} -DFUNCTION=${A_FUNCTION} -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${A_FILES}"
+    VERBATIM)
+endfunction()
 
 # transept_library(FOLDER SOURCES a.cc ... DEPS base spec ... LIBS external targets ...)
 function(transept_library folder)

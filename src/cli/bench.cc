@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/check.h"
+#include "base/file.h"
 #include "base/problem.h"
 #include "base/rng.h"
 #include "cli/build_info.h"
@@ -14,10 +17,13 @@
 #include "cli/model_argument.h"
 #include "infer/decoder.h"
 #include "kernels/attention.h"
+#include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/isa.h"
+#include "kernels/weights.h"
 #include "ops/ffn.h"
 #include "ops/moe.h"
+#include "plan/machine_type.h"
 #include "plan/plan.h"
 #include "study/machine.h"
 #include "tensor/floats.h"
@@ -95,8 +101,9 @@ struct Sizes {
   }
 };
 
-// A model to time: weights from a folder, or random ones of a preset or spec.
+// A model to time: where it only runs, a folder's weights in the type that they are stored in; otherwise random ones.
 std::unique_ptr<Model> model_to_time(const std::string& argument, bool trainable, ThreadPool& pool) {
+  if (!trainable && std::filesystem::is_directory(argument)) return load_model_argument(argument).model;
   auto model = std::make_unique<Model>(resolve_spec(argument), trainable);
   model->parameters().initialize(model->spec(), 0, pool);
   return model;
@@ -205,6 +212,19 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
   });
 }
 
+struct Rate {
+  double per_second = 0;  // of the median
+  Timing timing;
+};
+
+// Operations of the product [m, k] x [k, n] in float32.
+Rate gemm_rate(ThreadPool& pool, const Repeats& repeats, int64_t m, int64_t k, int64_t n) {
+  const Floats x = random_floats(m * k, 1), w = random_floats(n * k, 2), y(m * n);
+  const Timing t =
+      measure(repeats, [&] { gemm_xwt(pool, {x.data(), m, k, k}, w.data(), n, 0.f, {y.data(), m, n, n}); });
+  return {2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) / t.median_seconds, t};
+}
+
 void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
                 std::function<int()>& selected) {
   struct Options {
@@ -217,13 +237,9 @@ void bench_gemm(CLI::App* sub, const Globals& globals, const std::shared_ptr<Rep
   sub->callback([o, &globals, repeats, &selected] {
     selected = [o, &globals, repeats] {
       Sizes{{{"M", o->m}, {"K", o->k}, {"N", o->n}}}.check();
-      const Floats x = random_floats(o->m * o->k, 1), w = random_floats(o->n * o->k, 2), y(o->m * o->n);
       ThreadPool pool = globals.pool();
-      const Timing t = measure(*repeats, [&] {
-        gemm_xwt(pool, {x.data(), o->m, o->k, o->k}, w.data(), o->n, 0.f, {y.data(), o->m, o->n, o->n});
-      });
-      const double flops = 2.0 * static_cast<double>(o->m) * static_cast<double>(o->k) * static_cast<double>(o->n);
-      print(globals, {{"gflops", flops / t.median_seconds * 1e-9}}, t, pool.threads());
+      const auto [flops_per_second, t] = gemm_rate(pool, *repeats, o->m, o->k, o->n);
+      print(globals, {{"gflops", flops_per_second * 1e-9}}, t, pool.threads());
       return 0;
     };
   });
@@ -427,31 +443,157 @@ void bench_moe(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repe
   });
 }
 
+// Bytes of reading `floats` numbers again and again, by all threads together: what a cache holds is read from there.
+Rate read_rate(ThreadPool& pool, const Repeats& repeats, const Floats& data, int64_t floats) {
+  constexpr int64_t kPiece = int64_t{1} << 14, kLeast = int64_t{1} << 26;  // a measurement reads 256 MiB at the least
+  const int64_t pieces = (floats + kPiece - 1) / kPiece, passes = (kLeast + floats - 1) / floats;
+  std::vector<double> sums(static_cast<size_t>(pool.threads()));
+  const Timing t = measure(repeats, [&] {
+    pool.run(pieces * passes, [&](int64_t i, int worker) {
+      constexpr int kLanes = 64;
+      float lanes[kLanes] = {};
+      const int64_t first = i % pieces * kPiece, count = std::min(kPiece, floats - first) / kLanes * kLanes;
+      const float* at = data.data() + first;
+      for (int64_t j = 0; j < count; j += kLanes) {
+        for (int l = 0; l < kLanes; ++l) lanes[l] += at[j + l];
+      }
+      sums[static_cast<size_t>(worker)] += std::accumulate(lanes, lanes + kLanes, 0.f);
+    });
+  });
+  TRANSEPT_CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) > 0);  // so that no compiler leaves the reading out
+  return {static_cast<double>(floats * passes) * sizeof(float) / t.median_seconds, t};
+}
+
+Floats ones(int64_t count) {
+  Floats data(count);
+  std::fill_n(data.data(), count, 1.f);
+  return data;
+}
+
+constexpr int64_t kFarBeyondCaches = int64_t{1} << 30;  // bytes
+
 void bench_read(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
                 std::function<int()>& selected) {
-  sub->callback([&globals, repeats, &selected] {
-    selected = [&globals, repeats] {
-      constexpr int64_t kFloats = int64_t{1} << 28;  // 1 GiB: far beyond any cache
-      constexpr int64_t kPiece = int64_t{1} << 18;
-      const Floats data(kFloats);
-      std::fill_n(data.data(), kFloats, 1.f);
+  auto bytes = std::make_shared<int64_t>(kFarBeyondCaches);
+  sub->add_option("--bytes", *bytes, "size of what is read again and again: a cache may hold it")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1} << 12, int64_t{1} << 40));
+  sub->callback([bytes, &globals, repeats, &selected] {
+    selected = [bytes, &globals, repeats] {
+      const int64_t floats = *bytes / static_cast<int64_t>(sizeof(float));
+      const Floats data = ones(floats);
       ThreadPool pool = globals.pool();
-      std::vector<float> sums(static_cast<size_t>(kFloats / kPiece));
-      const Timing t = measure(*repeats, [&] {
-        pool.run(kFloats / kPiece, [&](int64_t i, int) {
-          constexpr int kLanes = 64;
-          float lanes[kLanes] = {};
-          const float* at = data.data() + i * kPiece;
-          for (int64_t j = 0; j < kPiece; j += kLanes) {
-            for (int l = 0; l < kLanes; ++l) lanes[l] += at[j + l];
-          }
-          sums[static_cast<size_t>(i)] = std::accumulate(lanes, lanes + kLanes, 0.f);
-        });
-      });
-      print(globals,
-            {{"gb_per_second", static_cast<double>(kFloats) * sizeof(float) / t.median_seconds * 1e-9},
-             {"sum", std::accumulate(sums.begin(), sums.end(), 0.0)}},
-            t, pool.threads());
+      const auto [bytes_per_second, t] = read_rate(pool, *repeats, data, floats);
+      print(globals, {{"gb_per_second", bytes_per_second * 1e-9}, {"bytes", *bytes}}, t, pool.threads());
+      return 0;
+    };
+  });
+}
+
+// Operations of products of one row with weights that stay in the second-level cache, as a decode step makes them.
+double measure_row_flops(ThreadPool& pool, const Repeats& repeats, DType dtype) {
+  constexpr int64_t kWidth = 512, kColumns = 256;  // 512 KiB of floats a worker
+  constexpr int64_t kProducts = 512;               // of a measurement
+  const int64_t workers = pool.threads(), rows = workers * kColumns;
+  const Floats values = random_floats(rows * kWidth, 1), x = random_floats(kWidth, 2), y(rows);
+  std::vector<uint16_t> halves(static_cast<size_t>(rows * kWidth));
+  (dtype == DType::kF16 ? f16_from_f32 : bf16_from_f32)(values.data(), rows * kWidth, halves.data());
+  const StoredRows stored{halves.data(), 0, rows};
+  Weight weight{.dtype = dtype, .columns = kWidth};
+  if (dtype == DType::kF32) {
+    weight.values = values.data();
+  } else {
+    weight.stored = {&stored, 1};
+  }
+  const Timing t = measure(repeats, [&] {
+    pool.run(workers, [&](int64_t, int worker) {
+      const int64_t first = worker * kColumns;
+      for (int64_t i = 0; i < kProducts; ++i)
+        multiply_tile({x.data(), 1, kWidth, kWidth}, weight, first, kColumns,
+                      {y.data() + first, 1, kColumns, kColumns});
+    });
+  });
+  return 2.0 * static_cast<double>(rows * kWidth * kProducts) / t.median_seconds;
+}
+
+// What a layer takes in a decode step beside its arithmetic: the difference between two depths of a model so narrow
+// that reading its weights takes next to no time, divided by the layers between them.
+double measure_layer_seconds(ThreadPool& pool, const Repeats& repeats) {
+  constexpr int64_t kDepths[] = {2, 34}, kSteps = 64;
+  double seconds[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    Model model(spec_from_json({{"name", "narrow"},
+                                {"vocab_size", 256},
+                                {"hidden_size", 32},
+                                {"max_position_embeddings", kSteps},
+                                {"attention", {{"num_attention_heads", 2}}},
+                                {"ffn", {{"intermediate_size", 64}}},
+                                {"num_hidden_layers", kDepths[i]}},
+                               "narrow"),
+                false);
+    model.parameters().initialize(model.spec(), 0, pool);
+    Decoder decoder(model, pool, kSteps);
+    const std::vector<int32_t> tokens = random_tokens(model.spec(), kSteps);
+    seconds[i] = measure(repeats, [&] {
+                   decoder.reset();
+                   for (const int32_t token : tokens) decoder.feed({&token, 1});
+                 }).median_seconds;
+  }
+  return std::max(0.0, (seconds[1] - seconds[0]) / static_cast<double>(kSteps * (kDepths[1] - kDepths[0])));
+}
+
+// The description of this machine that `plan --machine` takes.
+void bench_machine(CLI::App* sub, const Globals& globals, const std::shared_ptr<Repeats>& repeats,
+                   std::function<int()>& selected) {
+  struct Options {
+    std::string out, name = "this-machine";
+    double usd_per_hour = 0;
+  };
+  auto o = std::make_shared<Options>();
+  sub->add_option("--out", o->out, "also write the description to this file");
+  sub->add_option("--name", o->name, "of the machine in the description")->capture_default_str();
+  sub->add_option("--price-per-hour", o->usd_per_hour, "of the machine, in USD; 0: not known")->capture_default_str();
+  sub->callback([o, &globals, repeats, &selected] {
+    selected = [o, &globals, repeats] {
+      // Before a minute is spent on it: whether a description may have this name and price.
+      read_machine_types(
+          {{"name", o->name}, {"extends", machine_types().front().name}, {"usd_per_hour", o->usd_per_hour}},
+          "bench machine");
+      ThreadPool pool = globals.pool();
+      const Machine here = this_machine(instruction_set_name(), build_commit());
+      MachineType machine;
+      machine.name = o->name;
+      machine.kind = "cpu";
+      machine.description = fmt::format("{}, {} threads", here.cpu, pool.threads());
+      machine.note =
+          fmt::format("measured by transept bench machine, commit {}, {}", here.commit, here.instruction_set);
+      machine.memory_bytes = here.memory_bytes;
+      machine.usd_per_hour = o->usd_per_hour;
+      constexpr int64_t kSide = 2048;
+      machine.flops_per_second["f32"] = gemm_rate(pool, *repeats, kSide, kSide, kSide).per_second;
+      const Floats data = ones(kFarBeyondCaches / static_cast<int64_t>(sizeof(float)));
+      for (int64_t bytes = int64_t{1} << 20; bytes <= kFarBeyondCaches; bytes *= 2) {
+        const int64_t floats = bytes / static_cast<int64_t>(sizeof(float));
+        machine.read_rates.push_back({bytes, read_rate(pool, *repeats, data, floats).per_second});
+      }
+      machine.memory_bytes_per_second = machine.read_rates.back().bytes_per_second;
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+        machine.row_flops_per_second[std::string(dtype_name(dtype))] = measure_row_flops(pool, *repeats, dtype);
+      machine.layer_seconds = measure_layer_seconds(pool, *repeats);
+      const Json description = to_json(machine);
+      if (!o->out.empty()) write_file_atomic(o->out, description.dump(2) + "\n");
+      if (globals.json) {
+        print_json(description);
+        return 0;
+      }
+      fmt::print("{}: {}\n", machine.name, machine.description);
+      fmt::print("f32 products {:.1f} GFLOP/s; memory {:.1f} GiB, {:.1f} GB/s; a layer of a decode step {:.1f} us\n",
+                 machine.flops_per_second["f32"] * 1e-9, static_cast<double>(machine.memory_bytes) / (int64_t{1} << 30),
+                 machine.memory_bytes_per_second * 1e-9, machine.layer_seconds * 1e6);
+      for (const auto& [dtype, rate] : machine.row_flops_per_second)
+        fmt::print("one row with {} weights {:.1f} GFLOP/s\n", dtype, rate * 1e-9);
+      for (const MachineType::ReadRate& r : machine.read_rates)
+        fmt::print("reading {:>5} MiB {:>7.1f} GB/s\n", r.working_set_bytes >> 20, r.bytes_per_second * 1e-9);
       return 0;
     };
   });
@@ -463,8 +605,8 @@ void register_bench(Registry& registry) {
   auto repeats = std::make_shared<Repeats>();
   auto selected = std::make_shared<std::function<int()>>();
   Globals& globals = registry.globals;
-  CLI::App* bench =
-      registry.add("bench", "figures of this machine: train, prefill, decode, attention, moe, gemm, read", [selected] {
+  CLI::App* bench = registry.add(
+      "bench", "figures of this machine: train, prefill, decode, attention, moe, gemm, read, machine", [selected] {
         if (!*selected) throw InputError("bench", "needs to know what to measure", "see bench --help");
         return (*selected)();
       });
@@ -491,6 +633,8 @@ void register_bench(Registry& registry) {
             repeats, *selected);
   bench_gemm(add("gemm", "matrix product [M, K] x [K, N]"), globals, repeats, *selected);
   bench_read(add("read", "streaming read of memory"), globals, repeats, *selected);
+  bench_machine(add("machine", "a description of this machine for `plan --machine`: products, reading, layers"),
+                globals, repeats, *selected);
 }
 
 }  // namespace transept

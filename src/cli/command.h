@@ -56,6 +56,7 @@ void register_embed(Registry& registry);
 void register_eval(Registry& registry);
 void register_generate(Registry& registry);
 void register_logits(Registry& registry);
+void register_machines(Registry& registry);
 void register_plan(Registry& registry);
 void register_presets(Registry& registry);
 void register_scale(Registry& registry);

@@ -128,6 +128,7 @@ int run(int argc, char** argv) {
   register_eval(registry);
   register_generate(registry);
   register_logits(registry);
+  register_machines(registry);
   register_plan(registry);
   register_presets(registry);
   register_scale(registry);

@@ -12,6 +12,7 @@
 #include "base/problem.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/machine_options.h"
 #include "cli/model_argument.h"
 #include "kernels/isa.h"
 #include "plan/budget.h"
@@ -32,6 +33,7 @@ struct Options {
   double memory_gib = 0;
   std::string out;
   PlanOptions plan;
+  EconomicsOf economics;
 };
 
 enum class Out { kNothing, kPage, kSpec };
@@ -160,12 +162,16 @@ int search(const Options& o, const Globals& globals) {
 }
 
 int show_one(const Options& o, const Globals& globals) {
-  const std::vector<Plan> one = {planned(resolve_spec(o.model), o.plan, false)};
+  const ArchSpec spec = resolve_spec(o.model);
+  const std::vector<Plan> one = {make_plan(spec, o.plan)};
+  const std::optional<Economics> economics = o.economics(spec, o.plan);
   if (out_kind(o) == Out::kPage) write_page(o, globals, one, "");
   if (globals.json) {
-    print_json(to_json(one.front()));
+    Json json = to_json(one.front());
+    if (economics) json["economics"] = to_json(*economics);
+    print_json(json);
   } else {
-    fmt::print("{}", to_text(one.front()));
+    fmt::print("{}{}", to_text(one.front()), economics ? "\n" + to_text(*economics) : "");
   }
   return 0;
 }
@@ -240,6 +246,7 @@ void register_plan(Registry& registry) {
   add_recompute(sub, o->plan.recompute);
   sub->add_option("--memory", o->memory_gib,
                   "memory of the machine that serves, in GiB: gives the largest batch that fits");
+  o->economics = add_machine_options(*sub);
   add_layout(sub, o->plan.parallel);
 }
 

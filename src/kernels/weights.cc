@@ -18,7 +18,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using DF = hn::CappedTag<float, 16>;
 
+struct F32 {
+  using Stored = float;
+  template <class D>
+  static hn::Vec<D> load(D d, const float* p) {
+    return hn::LoadU(d, p);
+  }
+};
 struct Bf16 {
+  using Stored = uint16_t;
   template <class D>
   static hn::Vec<D> load(D d, const uint16_t* p) {
     const hn::Rebind<uint16_t, D> d16;
@@ -27,6 +35,7 @@ struct Bf16 {
   }
 };
 struct F16 {
+  using Stored = uint16_t;
   template <class D>
   static hn::Vec<D> load(D d, const uint16_t* p) {
     const hn::Rebind<hwy::float16_t, D> d16;
@@ -35,8 +44,8 @@ struct F16 {
 };
 
 // y[r * y_stride] = sum over k of x[r][k] w[k], for kRows rows. Two sums a row hide the latency of a multiply-add.
-template <class Half, int kRows>
-void dot_rows(const float* HWY_RESTRICT x, int64_t x_stride, const uint16_t* HWY_RESTRICT w, int64_t k,
+template <class Form, int kRows>
+void dot_rows(const float* HWY_RESTRICT x, int64_t x_stride, const typename Form::Stored* HWY_RESTRICT w, int64_t k,
               float* HWY_RESTRICT y, int64_t y_stride) {
   const DF d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -44,14 +53,14 @@ void dot_rows(const float* HWY_RESTRICT x, int64_t x_stride, const uint16_t* HWY
   for (auto& row : sums) row[0] = row[1] = hn::Zero(d);
   int64_t i = 0;
   for (; i + 2 * lanes <= k; i += 2 * lanes) {
-    const auto w0 = Half::load(d, w + i), w1 = Half::load(d, w + i + lanes);
+    const auto w0 = Form::load(d, w + i), w1 = Form::load(d, w + i + lanes);
     for (int r = 0; r < kRows; ++r) {
       sums[r][0] = hn::MulAdd(hn::LoadU(d, x + r * x_stride + i), w0, sums[r][0]);
       sums[r][1] = hn::MulAdd(hn::LoadU(d, x + r * x_stride + i + lanes), w1, sums[r][1]);
     }
   }
   // The rest in a padded vector.
-  alignas(64) uint16_t tail[32] = {};
+  alignas(64) typename Form::Stored tail[32] = {};
   alignas(64) float x_tail[32] = {};
   const int64_t rest = k - i;
   std::copy_n(w + i, rest, tail);
@@ -59,25 +68,29 @@ void dot_rows(const float* HWY_RESTRICT x, int64_t x_stride, const uint16_t* HWY
     if (rest > 0) {
       std::copy_n(x + r * x_stride + i, rest, x_tail);
       for (int64_t j = 0; j < rest; j += lanes)
-        sums[r][0] = hn::MulAdd(hn::Load(d, x_tail + j), Half::load(d, tail + j), sums[r][0]);
+        sums[r][0] = hn::MulAdd(hn::Load(d, x_tail + j), Form::load(d, tail + j), sums[r][0]);
     }
     y[r * y_stride] = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums[r][0], sums[r][1])));
   }
 }
 
-template <class Half>
-void dot_block(const float* x, int64_t rows, int64_t x_stride, const uint16_t* w, int64_t n, int64_t k, float* y,
-               int64_t y_stride) {
+template <class Form>
+void dot_block(const float* x, int64_t rows, int64_t x_stride, const typename Form::Stored* w, int64_t n, int64_t k,
+               float* y, int64_t y_stride) {
   for (int64_t j = 0; j < n; ++j) {
-    const uint16_t* row = w + j * k;
+    const typename Form::Stored* row = w + j * k;
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) dot_rows<Half, 4>(x + r * x_stride, x_stride, row, k, y + r * y_stride + j, y_stride);
-    for (; r < rows; ++r) dot_rows<Half, 1>(x + r * x_stride, x_stride, row, k, y + r * y_stride + j, y_stride);
+    for (; r + 4 <= rows; r += 4) dot_rows<Form, 4>(x + r * x_stride, x_stride, row, k, y + r * y_stride + j, y_stride);
+    for (; r < rows; ++r) dot_rows<Form, 1>(x + r * x_stride, x_stride, row, k, y + r * y_stride + j, y_stride);
   }
 }
 
 }  // namespace
 
+void DotF32(const float* x, int64_t rows, int64_t x_stride, const float* w, int64_t n, int64_t k, float* y,
+            int64_t y_stride) {
+  dot_block<F32>(x, rows, x_stride, w, n, k, y, y_stride);
+}
 void DotBf16(const float* x, int64_t rows, int64_t x_stride, const uint16_t* w, int64_t n, int64_t k, float* y,
              int64_t y_stride) {
   dot_block<Bf16>(x, rows, x_stride, w, n, k, y, y_stride);
@@ -94,11 +107,13 @@ HWY_AFTER_NAMESPACE();
 namespace transept {
 namespace {
 
+HWY_EXPORT(DotF32);
 HWY_EXPORT(DotBf16);
 HWY_EXPORT(DotF16);
 
-// Up to this many rows of x are multiplied as the weights stream by.
-constexpr int64_t kFewRows = 16;
+// Up to this many rows of x are multiplied as the weights stream by. Weights in floats need no widening, so that the
+// library's product is ahead as soon as reading them is not all that takes time.
+constexpr int64_t kFewRows = 16, kFewRowsOfFloats = 4;
 // A panel of widened weights: 512 KiB, half a second-level cache.
 constexpr int64_t kPanelRows = 512, kPanelColumns = 256;
 
@@ -142,8 +157,13 @@ void read_weight_row(const Weight& w, int64_t row, float* to) {
 void multiply_tile(ConstRows x, const Weight& w, int64_t first, int64_t n, Rows y) {
   TRANSEPT_CHECK(x.width == w.columns && x.rows == y.rows);
   if (w.values) {
-    gemm_tile(Transpose::kNo, Transpose::kYes, x.rows, n, x.width, 1.f, x.data, x.stride, w.values + first * x.width,
-              x.width, 0.f, y.data, y.stride);
+    const float* values = w.values + first * x.width;
+    if (x.rows > kFewRowsOfFloats) {
+      gemm_tile(Transpose::kNo, Transpose::kYes, x.rows, n, x.width, 1.f, x.data, x.stride, values, x.width, 0.f,
+                y.data, y.stride);
+    } else {
+      HWY_DYNAMIC_DISPATCH(DotF32)(x.data, x.rows, x.stride, values, n, x.width, y.data, y.stride);
+    }
     return;
   }
   for_runs(w, first, n, [&](const uint16_t* data, int64_t row, int64_t rows) {
@@ -159,7 +179,6 @@ void multiply_tile(ConstRows x, const Weight& w, int64_t first, int64_t n, Rows 
 }
 
 void multiply(ThreadPool& pool, ConstRows x, const Weight& w, int64_t n, Rows y, const TileEpilogue& epilogue) {
-  if (w.values) return gemm_xwt(pool, x, w.values, n, 0.f, y, epilogue);
   TRANSEPT_CHECK(x.rows == y.rows && n == y.width);
   for_tiles(pool, x.rows, n, [&](const Tile& t) {
     const Rows out{y.row(t.row) + t.column, t.rows, t.columns, y.stride};

@@ -1,7 +1,8 @@
 // Products with weights of either form (tensor/weight.h). 16-bit weights are widened to float32, which is exact, and
 // sums are float32: the result is that of the same weights in float32 but for the order of sums. A few rows of x are
-// multiplied as the weights stream by, since then memory is what a product waits for; many rows by the library's
-// product, on panels of widened weights that stay in the second-level cache.
+// multiplied as the weights stream by, since then memory is what a product waits for (the library's product of one row
+// reads float weights at half the rate of memory); many rows by the library's product, on panels of widened weights
+// that stay in the second-level cache.
 #pragma once
 
 #include <cstdint>

@@ -27,14 +27,14 @@ std::vector<FlopConvention> conventions(const ParameterCounts& p, const FlopCoun
   const double without_embedding = static_cast<double>(p.active - p.embedding);
   const double full = 3 * f.attention_forward_per_token_full;
   return {
-      {"counted", "3 x (linear + attention over the keys that are seen)", "the planner's own", f.train_per_token},
-      {"causal_ignored", "3 x (linear + attention over all T keys)", "MaxText", 3 * linear + full},
+      {"causal", "3 x (linear + attention over the keys that are seen)", "the planner's own", f.train_per_token},
+      {"unmasked", "3 x (linear + attention over all T keys)", "MaxText", 3 * linear + full},
       {"linear", "6 x matrices, attention left out", "arXiv:2001.08361, section 2.1", 3 * linear},
       {"6n", "6 N, N: all active parameters", "arXiv:2203.15556, appendix F", 6 * active},
       {"palm", "6 N + 12 L H Q T, N: all active parameters", "arXiv:2204.02311, appendix B", 6 * active + full},
       {"palm_without_embedding", "6 N + 12 L H Q T, N: active parameters but the embedding table",
        "torchtitan, nanoGPT", 6 * without_embedding + full},
-      {"hardware", "counted + what recomputation runs again", "arXiv:2205.05198, section 6.3",
+      {"hardware", "causal + what recomputation runs again", "arXiv:2205.05198, section 6.3",
        f.train_per_token + f.recompute_per_token},
   };
 }

@@ -5,7 +5,7 @@
 
 #include "base/format_number.h"
 #include "plan/plan.h"
-#include "plan/stored_type.h"
+#include "plan/text_table.h"
 
 namespace transept {
 namespace {
@@ -15,19 +15,7 @@ std::string bytes(double n) { return format_bytes(n); }
 std::string bytes(int64_t n) { return format_bytes(static_cast<double>(n)); }
 std::string flops(double n) { return format_si(n, "FLOP"); }
 
-class Table {
- public:
-  void heading(const std::string& text) { text_ += (text_.empty() ? "" : "\n") + text + "\n"; }
-  void row(const std::string& label, const std::string& value, const std::string& note = {}) {
-    text_ += fmt::format("  {:<32}{:>22}{}{}\n", label, value, note.empty() ? "" : "  ", note);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-void add_parameters(Table& t, const Plan& plan) {
+void add_parameters(TextTable& t, const Plan& plan) {
   const ParameterCounts& p = plan.parameters;
   t.heading("Parameters");
   t.row("total", count(p.total));
@@ -55,7 +43,7 @@ void add_parameters(Table& t, const Plan& plan) {
   }
 }
 
-void add_cache(Table& t, const Plan& plan) {
+void add_cache(TextTable& t, const Plan& plan) {
   const CacheSize& c = plan.kv_cache;
   t.heading("KV cache");
   const int64_t kept = c.elements_per_token, multi_head = c.multi_head_elements_per_token;
@@ -69,7 +57,7 @@ void add_cache(Table& t, const Plan& plan) {
   if (plan.batch > 1) t.row("the batch", bytes(c.batch_bytes));
 }
 
-void add_flops(Table& t, const Plan& plan) {
+void add_flops(TextTable& t, const Plan& plan) {
   const FlopCounts& f = plan.flops;
   t.heading("FLOPs a token");
   t.row("linear, forward", flops(static_cast<double>(f.linear_forward_per_token)));
@@ -77,7 +65,7 @@ void add_flops(Table& t, const Plan& plan) {
   t.row("training", flops(f.train_per_token), "3 x forward");
   t.row("training, a step of the batch", flops(f.train_per_step));
   for (const FlopConvention& c : f.conventions) {
-    if (c.name != "counted" && c.train_per_token != f.train_per_token)
+    if (c.name != "causal" && c.train_per_token != f.train_per_token)
       t.row("  as " + c.name, flops(c.train_per_token), c.formula);
   }
   if (f.absorbed_per_cached_key > 0) {
@@ -87,7 +75,7 @@ void add_flops(Table& t, const Plan& plan) {
   }
 }
 
-void add_memory(Table& t, const Plan& plan) {
+void add_memory(TextTable& t, const Plan& plan) {
   const MemoryNeeds& m = plan.memory;
   t.heading("Memory");
   t.row("weights", bytes(m.weights),
@@ -103,7 +91,7 @@ void add_memory(Table& t, const Plan& plan) {
   t.row("peak, training", bytes(m.peak_training), fmt::format("and up to {} of gaps", bytes(m.fragmentation)));
 }
 
-void add_parallel(Table& t, const ParallelPlan& p) {
+void add_parallel(TextTable& t, const ParallelPlan& p) {
   t.heading(fmt::format("A step on {} ranks: data {} (ZeRO-{}), tensor {}, pipeline {}, expert {}, context {}", p.ranks,
                         p.layout.data, p.layout.zero, p.layout.tensor, p.layout.pipeline, p.layout.expert,
                         p.layout.context));
@@ -119,7 +107,7 @@ void add_parallel(Table& t, const ParallelPlan& p) {
 }  // namespace
 
 std::string to_text(const Plan& plan) {
-  Table t;
+  TextTable t;
   t.heading(fmt::format("{}: context {}, batch {}, weights {}, cache {}", plan.name, plan.context, plan.batch,
                         plan.dtype, plan.kv_dtype));
   add_parameters(t, plan);

@@ -1,4 +1,4 @@
-// The documents of presets/, embedded at build time (embed_presets.cmake).
+// The documents of presets/, embedded at build time (cmake/EmbedDocuments.cmake).
 #include "spec/presets.h"
 
 #include <algorithm>
@@ -12,18 +12,19 @@ namespace transept {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const PresetData& p : preset_data()) names.emplace_back(p.name);
+  for (const EmbeddedDocument& p : preset_data()) names.emplace_back(p.name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 bool is_preset(std::string_view name) {
-  return std::any_of(preset_data().begin(), preset_data().end(), [&](const PresetData& p) { return p.name == name; });
+  return std::any_of(preset_data().begin(), preset_data().end(),
+                     [&](const EmbeddedDocument& p) { return p.name == name; });
 }
 
 Json preset_document(std::string_view name) {
-  for (const PresetData& p : preset_data()) {
-    if (p.name == name) return parse_json(p.document, "preset " + std::string(name));
+  for (const EmbeddedDocument& p : preset_data()) {
+    if (p.name == name) return parse_json(p.text, "preset " + std::string(name));
   }
   const std::vector<std::string> names = preset_names();
   const std::string near = nearest_name(name, names);

@@ -1,16 +1,10 @@
-// The embedded preset documents; the definition is made by embed_presets.cmake from presets/*.json.
+// The embedded preset documents, presets/*.json.
 #pragma once
 
-#include <span>
-#include <string_view>
+#include "base/embedded_document.h"
 
 namespace transept {
 
-struct PresetData {
-  std::string_view name;
-  std::string_view document;
-};
-
-std::span<const PresetData> preset_data();
+std::span<const EmbeddedDocument> preset_data();
 
 }  // namespace transept

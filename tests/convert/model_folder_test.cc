@@ -146,6 +146,16 @@ TEST_F(Damaged, ConfigKeysThatDoNot) {
   EXPECT_EQ(refusal(), "nothing was refused");
 }
 
+// Its counts are known all the same.
+TEST_F(Damaged, QuantizedWeights) {
+  set("quantization_config", {{"quant_method", "mxfp4"}});
+  EXPECT_EQ(read_model_spec(folder_.path()).hidden_size, 24);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("config.json: quantization_config: the weights are quantized (mxfp4)"),
+                               HasSubstr("read as f32, f16 or bf16")));
+  set("quantization_config", nullptr);
+  EXPECT_EQ(refusal(), "nothing was refused");
+}
+
 TEST_F(Damaged, MissingExtraAndMisshapenTensorsAreNamed) {
   const std::vector<float> zeros(24, 0.f);
   rewrite([&](std::vector<TensorToStore>& t) {

@@ -79,7 +79,7 @@ void bart(ConfigMap& map, ArchSpec& spec, const Position& like) {
 }
 
 void bart(ConfigMap& map, ArchSpec& spec) {
-  bart(map, spec, LearnedPosition{});
+  bart(map, spec, LearnedPosition{.offset = 2});
   map.require("static_position_embeddings", false, "positions are waves");
   if (map.reading()) spec.embedding_norm = true;
 }
@@ -96,7 +96,7 @@ void marian(ConfigMap& map, ArchSpec& spec) {
 NameTable bart_names(const ArchSpec&) {
   return {
       {"embedding.weight", "model.shared.weight"},
-      {"encoder.position.weight", "model.encoder.embed_positions.weight", Layout::kFromRow2},
+      {"encoder.position.weight", "model.encoder.embed_positions.weight"},
       {"encoder.embedding_norm.*", "model.encoder.layernorm_embedding.*"},
       {"encoder.layers.#.attention.qkv.*",
        "model.encoder.layers.#.self_attn.q_proj.* model.encoder.layers.#.self_attn.k_proj.* "
@@ -106,7 +106,7 @@ NameTable bart_names(const ArchSpec&) {
       {"encoder.layers.#.ffn.up.*", "model.encoder.layers.#.fc1.*"},
       {"encoder.layers.#.ffn.down.*", "model.encoder.layers.#.fc2.*"},
       {"encoder.layers.#.ffn_norm.*", "model.encoder.layers.#.final_layer_norm.*"},
-      {"position.weight", "model.decoder.embed_positions.weight", Layout::kFromRow2},
+      {"position.weight", "model.decoder.embed_positions.weight"},
       {"embedding_norm.*", "model.decoder.layernorm_embedding.*"},
       {"layers.#.attention.qkv.*",
        "model.decoder.layers.#.self_attn.q_proj.* model.decoder.layers.#.self_attn.k_proj.* "

@@ -15,8 +15,16 @@ namespace transept {
 namespace fs = std::filesystem;
 namespace {
 
-// What a model computes: the spec without what acts in training only or is for a reader.
+void forget_unread_rows(PositionSpec& any) {
+  if (auto* learned = std::get_if<LearnedPosition>(&any)) learned->offset = 0;
+}
+
+// What a model computes: the spec without what acts in training only, is read by no token or is for a reader.
 Json meaning(ArchSpec spec) {
+  for (StackSpec* stack : {static_cast<StackSpec*>(&spec), &spec.encoder}) {
+    forget_unread_rows(stack->position);
+    for (LayerSpec& layer : stack->layers) forget_unread_rows(layer.position);
+  }
   for (LayerSpec& layer : spec.layers) {
     const MoeSpec none;
     MoeSpec& moe = layer.moe;

@@ -1,5 +1,6 @@
 #include "convert/tensor_names.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/check.h"
@@ -90,6 +91,12 @@ std::vector<Piece> pieces_of(const NameTable& table, const ArchSpec& spec, const
       part(0, group, 0);
       part(a.query_width(), 1, group);
       part(a.query_width() + a.kv_width(), 1, group + 1);
+      return pieces;
+    }
+    case Layout::kFromRow2: {
+      const int64_t unread = std::get<LearnedPosition>(decl.encoder ? spec.encoder.position : spec.position).offset;
+      const int64_t kept = std::min<int64_t>(unread, 2);
+      add(names[0], shape(rows - unread + 2), unread - kept, rows - unread + kept, 2 - kept);
       return pieces;
     }
     case Layout::kByHead: {

@@ -25,6 +25,7 @@ enum class Layout {
   kStacked,     // one tensor after another; three of a layer's attention are queries, keys and values, others are equal
   kTransposed,  // one tensor, [in, out] (the Conv1D of GPT-2)
   kByGroup,     // one tensor; for each KV head its queries' rows, its key's and its value's (BLOOM, GPT-NeoX, Falcon)
+  kFromRow2,    // one tensor of positions, two rows before that of the first position, however many ours has (OPT)
   kByHead,      // a vector of ours is a matrix of theirs, a row a head (Cohere's norms of queries and keys)
   kOneRow,      // a vector of ours is a matrix of theirs of one row (BART's and Marian's bias on the logits)
   // Of all experts together:

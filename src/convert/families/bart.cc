@@ -96,7 +96,7 @@ void marian(ConfigMap& map, ArchSpec& spec) {
 NameTable bart_names(const ArchSpec&) {
   return {
       {"embedding.weight", "model.shared.weight"},
-      {"encoder.position.weight", "model.encoder.embed_positions.weight"},
+      {"encoder.position.weight", "model.encoder.embed_positions.weight", Layout::kFromRow2},
       {"encoder.embedding_norm.*", "model.encoder.layernorm_embedding.*"},
       {"encoder.layers.#.attention.qkv.*",
        "model.encoder.layers.#.self_attn.q_proj.* model.encoder.layers.#.self_attn.k_proj.* "
@@ -106,7 +106,7 @@ NameTable bart_names(const ArchSpec&) {
       {"encoder.layers.#.ffn.up.*", "model.encoder.layers.#.fc1.*"},
       {"encoder.layers.#.ffn.down.*", "model.encoder.layers.#.fc2.*"},
       {"encoder.layers.#.ffn_norm.*", "model.encoder.layers.#.final_layer_norm.*"},
-      {"position.weight", "model.decoder.embed_positions.weight"},
+      {"position.weight", "model.decoder.embed_positions.weight", Layout::kFromRow2},
       {"embedding_norm.*", "model.decoder.layernorm_embedding.*"},
       {"layers.#.attention.qkv.*",
        "model.decoder.layers.#.self_attn.q_proj.* model.decoder.layers.#.self_attn.k_proj.* "

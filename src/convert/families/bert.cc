@@ -29,6 +29,7 @@ void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t unread_rows,
   map.choice("hidden_act", layer.ffn.kind, plain_activations(), "gelu");
   map("hidden_dropout_prob", spec.dropout, 0.1);
   LearnedPosition& position = map.kind<LearnedPosition>(spec.position, "position");
+  map.demand(unread_rows > 0 || position.offset == 0, "rows stand before those of the positions");
   map.require("position_embedding_type", "absolute", "positions are not a table");
   map.require("is_decoder", false, "tokens would not see later ones");
   map.require("add_cross_attention", false, "layers attend to an encoder");
@@ -97,10 +98,12 @@ NameTable bert_names(const ArchSpec& spec) {
 }
 
 NameTable roberta_names(const ArchSpec& spec) {
-  return named(spec.pooler ? "" : "roberta.", {{"head_transform.*", "lm_head.dense.*"},
-                                               {"head_norm.*", "lm_head.layer_norm.*"},
-                                               {"head.bias", "lm_head.bias"},
-                                               {"head.weight", "lm_head.decoder.weight"}});
+  return named(spec.pooler ? "" : "roberta.",
+               {{"position.weight", "$embeddings.position_embeddings.weight", Layout::kFromRow2},
+                {"head_transform.*", "lm_head.dense.*"},
+                {"head_norm.*", "lm_head.layer_norm.*"},
+                {"head.bias", "lm_head.bias"},
+                {"head.weight", "lm_head.decoder.weight"}});
 }
 
 // Lists of positions, a copy of the head's bias, and heads beside the masked-token one.

@@ -42,7 +42,7 @@ void opt(ConfigMap& map, ArchSpec& spec) {
 NameTable opt_names(const ArchSpec&) {
   return {
       {"embedding.weight", "model.decoder.embed_tokens.weight"},
-      {"position.weight", "model.decoder.embed_positions.weight"},
+      {"position.weight", "model.decoder.embed_positions.weight", Layout::kFromRow2},
       {"layers.#.attention.qkv.*",
        "model.decoder.layers.#.self_attn.q_proj.* model.decoder.layers.#.self_attn.k_proj.* "
        "model.decoder.layers.#.self_attn.v_proj.*"},

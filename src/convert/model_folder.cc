@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -168,8 +169,10 @@ void read_weights(Model& model, const fs::path& folder, const Family* family, co
     const int64_t columns = columns_of(entry.decl);
     std::set<std::string> named;  // in problems of this parameter
     std::vector<Piece> pieces = names.pieces(entry.decl);
-    std::stable_sort(pieces.begin(), pieces.end(),
-                     [](const Piece& a, const Piece& b) { return a.stored_name < b.stored_name; });
+    // Those of one tensor together, for the reader of tensors.
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return std::tie(a.stored_name, a.first_row) < std::tie(b.stored_name, b.first_row);
+    });
     for (const Piece& piece : pieces) {
       const StoredTensor* stored = tensors.find(piece.stored_name);
       if (!stored) {

@@ -78,7 +78,10 @@ class Comparison:
 
 
 def compare_saved(run, name, case, folders, load_file):
-    model = folders.published.model_of(case.family, case.config)
+    if case.family == "deepseek":
+        print(f"{name}: no class of transformers' has this form; the test suite compares it with a Qwen2 MoE that computes the same")
+        return
+    model = folders.model_of(case)
     folder, again = run.scratch / name, run.scratch / f"{name}-again"
     model.save_pretrained(folder)
     expected = run.theirs(model, case.tokens, case.decoder_tokens)
@@ -89,12 +92,12 @@ def compare_saved(run, name, case, folders, load_file):
     receipt = json.loads(run.transept("convert", folder, "--out", again, "--max-shard-size", "9KB", "--json"))
     before = load_file(folder / "model.safetensors")
     after = {key: value for shard in again.glob("*.safetensors") for key, value in load_file(shard).items()}
-    # Rows that no token reads are not kept, and BART's bias on the logits is all zero.
+    # BART's bias on the logits is all zero.
     for key, value in before.items():
         if key not in after and not (value == 0).all():
             run.failures += 1
             print(f"  {name}: {key} is not written again")
-        elif key in after and "position" not in key and not run.numpy.array_equal(after[key], value):
+        elif key in after and not run.numpy.array_equal(after[key], value):
             run.failures += 1
             print(f"  {name}: {key} is another one")
     back = type(model).from_pretrained(again, attn_implementation="eager", experts_implementation="eager")

@@ -7,9 +7,25 @@ namespace transept {
 ConfigMap::ConfigMap(const Json& document, std::string where, Problems& problems)
     : document_(&document), where_(std::move(where)), problems_(&problems) {
   // Keys that every family has and that do not change the numbers.
-  ignore({"_name_or_path", "architectures", "auto_map", "bos_token_id", "chunk_size_feed_forward", "dtype",
-          "eos_token_id", "id2label", "label2id", "model_type", "output_attentions", "output_hidden_states",
-          "pad_token_id", "problem_type", "return_dict", "sep_token_id", "torch_dtype", "transformers_version",
+  ignore({"_name_or_path",
+          "architectures",
+          "auto_map",
+          "bos_token_id",
+          "chunk_size_feed_forward",
+          "dtype",
+          "eos_token_id",
+          "id2label",
+          "label2id",
+          "model_type",
+          "output_attentions",
+          "output_hidden_states",
+          "pad_token_id",
+          "problem_type",
+          "quantization_config",
+          "return_dict",
+          "sep_token_id",
+          "torch_dtype",
+          "transformers_version",
           "use_cache"});
 }
 

@@ -67,6 +67,23 @@ class ConfigMap {
     if (!name.empty()) problem(key, "\"" + name + "\" is not supported", "supported are " + known);
   }
 
+  // A key whose value is an object: `body` walks its keys with a map of their own. An absent or null one is empty.
+  template <class F>
+  void group(const char* key, const F& body) {
+    Json object = reading() ? value(key) : Json::object();
+    if (object.is_null()) object = Json::object();
+    if (!object.is_object()) return problem(key, "is " + object.dump() + ", not an object");
+    if (reading()) {
+      ConfigMap inside(object, where_ + ": " + key, *problems_);
+      body(inside);
+      inside.finish();
+    } else {
+      ConfigMap inside(object);
+      body(inside);
+      write(key, object);
+    }
+  }
+
   // Reading: a key that must have this value when it is there, since another one changes the numbers.
   void require(const char* key, const Json& allowed, const char* why);
   // Reading: keys that do not change the numbers, or that were looked at by other means.

@@ -28,12 +28,12 @@ std::optional<Json> write_family_config(const Family& family, const ArchSpec& sp
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> all{
-      &kLlamaFamily,  &kMistralFamily, &kQwen2Family,    &kQwen3Family,      &kGemmaFamily,      &kGemma2Family,
-      &kGemma3Family, &kMixtralFamily, &kQwen3MoeFamily, &kQwen2MoeFamily,   &kOlmoeFamily,      &kOlmo2Family,
-      &kOlmoFamily,   &kCohereFamily,  &kCohere2Family,  &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeFamily,
-      &kPhi3Family,   &kPhiFamily,     &kGpt2Family,     &kGptJFamily,       &kGptNeoXFamily,    &kBloomFamily,
-      &kMptFamily,    &kFalconFamily,  &kBertFamily,     &kRobertaFamily,    &kT5Family,         &kBartFamily,
-      &kMarianFamily};
+      &kLlamaFamily,  &kMistralFamily, &kQwen2Family,      &kQwen3Family,      &kGemmaFamily,      &kGemma2Family,
+      &kGemma3Family, &kMixtralFamily, &kQwen3MoeFamily,   &kQwen2MoeFamily,   &kOlmoeFamily,      &kOlmo2Family,
+      &kOlmoFamily,   &kCohereFamily,  &kCohere2Family,    &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeFamily,
+      &kPhi3Family,   &kPhiFamily,     &kGpt2Family,       &kGptJFamily,       &kGptNeoXFamily,    &kBloomFamily,
+      &kMptFamily,    &kFalconFamily,  &kBertFamily,       &kRobertaFamily,    &kT5Family,         &kBartFamily,
+      &kMarianFamily, &kOptFamily,     &kStarcoder2Family, &kDeepseekFamily,   &kDbrxFamily,       &kGptOssFamily};
   return all;
 }
 

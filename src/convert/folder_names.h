@@ -19,6 +19,9 @@ inline constexpr std::array<const char*, 8> kTokenIdKeys{
     "unk_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id"};
 inline constexpr size_t kTokenIdsAlways = 3;
 
+// Columns of the parameter: 1 for a vector.
+inline int64_t columns_of(const ParamDecl& decl) { return decl.shape.size() > 1 ? decl.shape[1] : 1; }
+
 // Pieces of a family's folders, or, without a family, of our own form: tensors under their declared names.
 class FolderNames {
  public:
@@ -26,7 +29,7 @@ class FolderNames {
       : spec_(&spec), own_(!family), table_(family ? family->names(spec) : NameTable{}) {}
 
   std::vector<Piece> pieces(const ParamDecl& decl) const {
-    if (own_) return {{decl.name, decl.shape, 0, decl.shape[0]}};
+    if (own_) return {{decl.name, decl.shape, 0, decl.shape[0], 0, columns_of(decl)}};
     return pieces_of(table_, *spec_, decl);
   }
   bool is_head(std::string_view stored_name) const {
@@ -42,13 +45,12 @@ class FolderNames {
   NameTable table_;
 };
 
-// Columns of the parameter: 1 for a vector.
-inline int64_t columns_of(const ParamDecl& decl) { return decl.shape.size() > 1 ? decl.shape[1] : 1; }
-
-// Rows of a matrix that is stored as [in, out] are its columns: to[r][c] = from[c][first + r].
-inline void copy_columns(const float* from, int64_t ld, int64_t first, int64_t rows, int64_t columns, float* to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = from[c * ld + first + r];
+// visit(index in the parameter, index in the stored tensor) for the elements of a piece.
+template <class F>
+void for_elements(const Piece& piece, int64_t columns, const F& visit) {
+  for (int64_t r = 0; r < piece.rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c)
+      visit((piece.first_row + r) * columns + c, piece.offset + r * piece.row_stride + c * piece.column_stride);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -47,6 +48,18 @@ ArchSpec spec_of(const Config& config, const fs::path& folder) {
   throw_if_any(std::move(problems));
   // Through the reader of specs, so that an imported model meets every rule that a written one does.
   return spec_from_json(spec_to_json(spec), where);
+}
+
+// Such a folder can be planned, but its tensors are not the model's.
+void refuse_quantized(const Config& config, const fs::path& folder) {
+  const auto at = config.document.find("quantization_config");
+  if (at == config.document.end() || at->is_null()) return;
+  const bool named = at->is_object() && at->contains("quant_method") && at->at("quant_method").is_string();
+  throw InputError((folder / "config.json").string() + ": quantization_config",
+                   "the weights are quantized" +
+                       (named ? " (" + at->at("quant_method").get<std::string>() + ")" : std::string()) +
+                       ", and weights are read as f32, f16 or bf16",
+                   "give the folder with its weights in bf16");
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -135,14 +148,13 @@ std::optional<StoredMatrices::Matrix> as_stored(const ParamDecl& decl, const std
   StoredMatrices::Matrix matrix;
   for (const Piece& piece : pieces) {
     const StoredTensor* stored = tensors.find(piece.stored_name);
-    if (!stored || piece.transposed || stored->shape != piece.stored_shape) return std::nullopt;
+    if (!stored || !piece.as_declared(columns_of(decl)) || stored->shape != piece.stored_shape) return std::nullopt;
     if (stored->dtype != DType::kBF16 && stored->dtype != DType::kF16) return std::nullopt;
     if (!matrix.rows.empty() && stored->dtype != matrix.dtype) return std::nullopt;
     const std::byte* data = stored->bytes.data();
     if (reinterpret_cast<uintptr_t>(data) % alignof(uint16_t) != 0) return std::nullopt;
     matrix.dtype = stored->dtype;
-    matrix.rows.push_back(
-        {reinterpret_cast<const uint16_t*>(data) + piece.stored_first * decl.shape[1], piece.first_row, piece.rows});
+    matrix.rows.push_back({reinterpret_cast<const uint16_t*>(data) + piece.offset, piece.first_row, piece.rows});
   }
   return matrix;
 }
@@ -156,7 +168,12 @@ void read_weights(Model& model, const fs::path& folder, const Family* family, co
   for (const Parameters::Entry& entry : model.parameters().entries()) {
     const int64_t columns = columns_of(entry.decl);
     std::set<std::string> named;  // in problems of this parameter
-    for (const Piece& piece : names.pieces(entry.decl)) {
+    std::vector<Piece> pieces = names.pieces(entry.decl);
+    // Those of one tensor together, for the reader of tensors.
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return std::tie(a.stored_name, a.first_row) < std::tie(b.stored_name, b.first_row);
+    });
+    for (const Piece& piece : pieces) {
       const StoredTensor* stored = tensors.find(piece.stored_name);
       if (!stored) {
         if (!named.insert(piece.stored_name).second) continue;
@@ -174,11 +191,12 @@ void read_weights(Model& model, const fs::path& folder, const Family* family, co
       }
       if (entry.stored) continue;
       const std::span<const float> values = reader.read(*stored);
-      float* to = model.parameters().values(entry).data() + piece.first_row * columns;
-      if (piece.transposed) {
-        copy_columns(values.data(), piece.stored_shape[1], piece.stored_first, piece.rows, columns, to);
+      float* to = model.parameters().values(entry).data();
+      if (piece.as_declared(columns)) {
+        std::copy_n(values.data() + piece.offset, piece.rows * columns, to + piece.first_row * columns);
       } else {
-        std::copy_n(values.data() + piece.stored_first * columns, piece.rows * columns, to);
+        for_elements(piece, columns,
+                     [&](int64_t own, int64_t stored_at) { to[own] = values[static_cast<size_t>(stored_at)]; });
       }
     }
   }
@@ -206,12 +224,14 @@ void read_weights(Model& model, const fs::path& folder, const Family* family, co
 }  // namespace
 
 void load_weights(Model& model, const fs::path& folder) {
-  const Family* const family = read_config(folder).family;
-  read_weights(model, folder, family, StoredTensors(folder, family));
+  const Config config = read_config(folder);
+  refuse_quantized(config, folder);
+  read_weights(model, folder, config.family, StoredTensors(folder, config.family));
 }
 
 std::unique_ptr<Model> load_model(const fs::path& folder, LoadFor use) {
   const Config config = read_config(folder);
+  refuse_quantized(config, folder);
   ArchSpec spec = spec_of(config, folder);
   const StoredTensors tensors(folder, config.family);
   StoredMatrices kept;

@@ -15,8 +15,16 @@ namespace transept {
 namespace fs = std::filesystem;
 namespace {
 
-// What a model computes: the spec without what acts in training only or is for a reader.
+void forget_unread_rows(PositionSpec& any) {
+  if (auto* learned = std::get_if<LearnedPosition>(&any)) learned->offset = 0;
+}
+
+// What a model computes: the spec without what acts in training only, is read by no token or is for a reader.
 Json meaning(ArchSpec spec) {
+  for (StackSpec* stack : {static_cast<StackSpec*>(&spec), &spec.encoder}) {
+    forget_unread_rows(stack->position);
+    for (LayerSpec& layer : stack->layers) forget_unread_rows(layer.position);
+  }
   for (LayerSpec& layer : spec.layers) {
     const MoeSpec none;
     MoeSpec& moe = layer.moe;
@@ -68,19 +76,20 @@ std::vector<Source> sources(const Model& model, const FolderNames& names,
   for (const Parameters::Entry& entry : model.parameters().entries()) {
     const int64_t columns = columns_of(entry.decl);
     for (const Piece& piece : names.pieces(entry.decl)) {
-      const float* from = model.parameters().param(entry.decl.name).value + piece.first_row * columns;
+      const float* from = model.parameters().param(entry.decl.name).value;
       int64_t size = 1;
       for (const int64_t n : piece.stored_shape) size *= n;
-      if (!piece.transposed && piece.rows * columns == size) {
-        all.push_back({piece.stored_name, piece.stored_shape, from, size});
+      if (piece.as_declared(columns) && piece.rows * columns == size) {
+        all.push_back({piece.stored_name, piece.stored_shape, from + piece.first_row * columns, size});
         continue;
       }
       auto [at, added] = made.try_emplace(piece.stored_name, static_cast<size_t>(size), 0.f);
       if (added) all.push_back({piece.stored_name, piece.stored_shape, at->second.data(), size});
-      if (piece.transposed) {
-        copy_columns(from, columns, 0, columns, piece.rows, at->second.data());
+      float* const to = at->second.data();
+      if (piece.as_declared(columns)) {
+        std::copy_n(from + piece.first_row * columns, piece.rows * columns, to + piece.offset);
       } else {
-        std::copy_n(from, piece.rows * columns, at->second.data() + piece.stored_first * columns);
+        for_elements(piece, columns, [&](int64_t own, int64_t stored) { to[stored] = from[own]; });
       }
     }
   }

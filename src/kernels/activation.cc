@@ -2,6 +2,8 @@
 // of their own: GELU(x) = x Phi(x), and 0.5 x (1 + tanh u) = x sigmoid(2u).
 #include "kernels/activation.h"
 
+#include <type_traits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/activation.cc"
 #include "hwy/foreach_target.h"  // must come before highway.h
@@ -69,6 +71,48 @@ struct Silu {
     return y;
   }
 };
+
+// g sigmoid(1.702 g) with g = min(x, 7); in the gated form the other factor is clamp(up, -7, 7) + 1 (arXiv:2508.10925
+// section 2.2; the constants are those of the published code).
+struct ClampedSilu {
+  static constexpr float kGain = 1.702f, kLimit = 7.0f;
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Value(D d, V x) {
+    const V limit = hn::Set(d, kLimit), g = hn::IfThenElse(hn::Gt(x, limit), limit, x);
+    return hn::Mul(g, Sigmoid(d, hn::Mul(g, hn::Set(d, kGain))));
+  }
+  // s + 1.702 g s (1 - s) with s = sigmoid(1.702 g), and 0 beyond the limit.
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V WithSlope(D d, V x, V& slope) {
+    const V limit = hn::Set(d, kLimit), gain = hn::Set(d, kGain);
+    const auto beyond = hn::Gt(x, limit);
+    const V g = hn::IfThenElse(beyond, limit, x), s = Sigmoid(d, hn::Mul(g, gain)), y = hn::Mul(g, s);
+    slope = hn::IfThenZeroElse(beyond, hn::MulAdd(hn::Mul(y, gain), hn::Sub(hn::Set(d, 1.0f), s), s));
+    return y;
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V Up(D d, V up) {
+    const V high = hn::Set(d, kLimit), low = hn::Set(d, -kLimit);
+    const V at_most = hn::IfThenElse(hn::Gt(up, high), high, up);
+    return hn::Add(hn::IfThenElse(hn::Lt(at_most, low), low, at_most), hn::Set(d, 1.0f));
+  }
+  template <class D, class V = hn::VFromD<D>>
+  static HWY_INLINE V ThroughUp(D d, V up, V gradient) {
+    return hn::IfThenElseZero(hn::Le(hn::Abs(up), hn::Set(d, kLimit)), gradient);
+  }
+};
+
+// What multiplies the activated gate, and what of its gradient is that of `up`.
+template <class Act, class D, class V>
+HWY_INLINE V UpFactor(D d, V up) {
+  if constexpr (std::is_same_v<Act, ClampedSilu>) return ClampedSilu::Up(d, up);
+  return up;
+}
+template <class Act, class D, class V>
+HWY_INLINE V UpGradient(D d, V up, V gradient) {
+  if constexpr (std::is_same_v<Act, ClampedSilu>) return ClampedSilu::ThroughUp(d, up, gradient);
+  return gradient;
+}
 
 struct Gelu {
   template <class D, class V = hn::VFromD<D>>
@@ -143,7 +187,8 @@ void GatedForwardOf(ConstRows gates, ConstRows ups, Rows y) {
     const float* up = ups.row(r);
     float* out = y.row(r);
     ForLanes(d, y.width, [&](int64_t i, auto part) HWY_ATTR {
-      part.Store(hn::Mul(Act::Value(d, part.Load(d, gate + i)), part.Load(d, up + i)), d, out + i);
+      const auto factor = UpFactor<Act>(d, part.Load(d, up + i));
+      part.Store(hn::Mul(Act::Value(d, part.Load(d, gate + i)), factor), d, out + i);
     });
   }
 }
@@ -161,10 +206,10 @@ void GatedBackwardOf(ConstRows gates, ConstRows ups, ConstRows dy, Rows d_gates,
     ForLanes(d, y.width, [&](int64_t i, auto part) HWY_ATTR {
       const auto g = part.Load(d, gate + i), u = part.Load(d, up + i), upstream = part.Load(d, d_out + i);
       auto slope = g;
-      const auto activated = Act::WithSlope(d, g, slope);
-      part.Store(hn::Mul(hn::Mul(upstream, u), slope), d, d_gate + i);
-      part.Store(hn::Mul(upstream, activated), d, d_up + i);
-      part.Store(hn::Mul(activated, u), d, out + i);
+      const auto activated = Act::WithSlope(d, g, slope), factor = UpFactor<Act>(d, u);
+      part.Store(hn::Mul(hn::Mul(upstream, factor), slope), d, d_gate + i);
+      part.Store(UpGradient<Act>(d, u, hn::Mul(upstream, activated)), d, d_up + i);
+      part.Store(hn::Mul(activated, factor), d, out + i);
     });
   }
 }
@@ -185,6 +230,8 @@ void WithKind(ActivationKind kind, const F& body) {
       return body(Silu());
     case ActivationKind::kSigmoid:
       return body(Logistic());
+    case ActivationKind::kClampedSilu:
+      return body(ClampedSilu());
   }
 }
 

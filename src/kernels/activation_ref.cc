@@ -1,5 +1,6 @@
 #include "kernels/activation_ref.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -12,6 +13,16 @@ namespace {
 double cubic(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+
+constexpr double kGain = 1.702, kLimit = 7;
+
+// The factor beside the activated gate, and its slope.
+double factor(ActivationKind kind, double up) {
+  return kind == ActivationKind::kClampedSilu ? std::clamp(up, -kLimit, kLimit) + 1 : up;
+}
+double factor_slope(ActivationKind kind, double up) {
+  return kind == ActivationKind::kClampedSilu && std::abs(up) > kLimit ? 0 : 1;
+}
 
 }  // namespace
 
@@ -29,6 +40,8 @@ double activation(ActivationKind kind, double x) {
       return x > 0 ? x * x : 0;
     case ActivationKind::kSigmoid:
       return logistic(x);
+    case ActivationKind::kClampedSilu:
+      return std::min(x, kLimit) * logistic(kGain * std::min(x, kLimit));
   }
   TRANSEPT_CHECK(false);
 }
@@ -54,6 +67,10 @@ double activation_slope(ActivationKind kind, double x) {
       return x > 0 ? 2 * x : 0;
     case ActivationKind::kSigmoid:
       return logistic(x) * logistic(-x);
+    case ActivationKind::kClampedSilu: {
+      const double s = logistic(kGain * x);
+      return x > kLimit ? 0 : s + kGain * x * s * (1 - s);
+    }
   }
   TRANSEPT_CHECK(false);
 }
@@ -62,7 +79,7 @@ std::vector<double> gated(ActivationKind kind, std::span<const double> gate_up, 
   std::vector<double> y(gate_up.size() / 2);
   for (size_t i = 0; i < y.size(); ++i) {
     const size_t gate = i / width * 2 * width + i % width;
-    y[i] = activation(kind, gate_up[gate]) * gate_up[gate + width];
+    y[i] = activation(kind, gate_up[gate]) * factor(kind, gate_up[gate + width]);
   }
   return y;
 }
@@ -72,8 +89,9 @@ std::vector<double> gated_backward(ActivationKind kind, std::span<const double> 
   std::vector<double> gradient(gate_up.size());
   for (size_t i = 0; i < dy.size(); ++i) {
     const size_t gate = i / width * 2 * width + i % width;
-    gradient[gate] = dy[i] * gate_up[gate + width] * activation_slope(kind, gate_up[gate]);
-    gradient[gate + width] = dy[i] * activation(kind, gate_up[gate]);
+    const double up = gate_up[gate + width];
+    gradient[gate] = dy[i] * factor(kind, up) * activation_slope(kind, gate_up[gate]);
+    gradient[gate + width] = dy[i] * activation(kind, gate_up[gate]) * factor_slope(kind, up);
   }
   return gradient;
 }

@@ -1,6 +1,6 @@
 // Activations in double: ReLU; GELU and its tanh form, arXiv:1606.08415 section 2; SiLU, the same paper; ReLU squared,
-// arXiv:2109.08668 section 4; the logistic function; gated forms, arXiv:2002.05202 equations 4 to 6. Slow and plain:
-// the truth that kernels are tested against.
+// arXiv:2109.08668 section 4; the logistic function; gated forms, arXiv:2002.05202 equations 4 to 6, and the clamped
+// one, arXiv:2508.10925 section 2.2. Slow and plain: the truth that kernels are tested against.
 #pragma once
 
 #include <span>

@@ -59,6 +59,22 @@ double SumOfSquares(const float* x, int64_t n) {
   });
 }
 
+void ClampRows(float bound, Rows y, uint8_t* inside) {
+  const DF d;
+  const auto high = hn::Set(d, bound), low = hn::Set(d, -bound);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    float* row = y.row(r);
+    if (inside) {
+      for (int64_t c = 0; c < y.width; ++c) inside[r * y.width + c] = std::abs(row[c]) <= bound;
+    }
+    ForLanes(d, y.width, [&](int64_t i, auto part) HWY_ATTR {
+      const auto v = part.Load(d, row + i);
+      const auto at_most = hn::IfThenElse(hn::Gt(v, high), high, v);
+      part.Store(hn::IfThenElse(hn::Lt(at_most, low), low, at_most), d, row + i);
+    });
+  }
+}
+
 // 0 * x is 0 for a finite x and NaN for any other, and a NaN stays in the sum.
 bool AllFinite(const float* x, int64_t n) {
   const DF d;
@@ -221,6 +237,7 @@ namespace transept {
 HWY_EXPORT(AddRows);
 HWY_EXPORT(AddBias);
 HWY_EXPORT(ScaleRows);
+HWY_EXPORT(ClampRows);
 HWY_EXPORT(SumColumns);
 HWY_EXPORT(DropoutRows);
 HWY_EXPORT(SumOfSquares);
@@ -233,10 +250,18 @@ HWY_EXPORT(F16FromF32);
 void add_rows(ConstRows x, Rows y) { HWY_DYNAMIC_DISPATCH(AddRows)(x, y); }
 void add_bias(const float* bias, Rows y) { HWY_DYNAMIC_DISPATCH(AddBias)(bias, y); }
 void scale_rows(float factor, Rows y) { HWY_DYNAMIC_DISPATCH(ScaleRows)(factor, y); }
+void clamp_rows(float bound, Rows y, uint8_t* inside) { HWY_DYNAMIC_DISPATCH(ClampRows)(bound, y, inside); }
 void sum_columns(ConstRows x, float* sums) { HWY_DYNAMIC_DISPATCH(SumColumns)(x, sums); }
 
 void copy_rows(ConstRows x, Rows y) {
   for (int64_t r = 0; r < y.rows; ++r) std::memmove(y.row(r), x.row(r), static_cast<size_t>(y.width) * sizeof(float));
+}
+
+void mask_rows(const uint8_t* inside, Rows y) {
+  for (int64_t r = 0; r < y.rows; ++r) {
+    float* row = y.row(r);
+    for (int64_t c = 0; c < y.width; ++c) row[c] = inside[r * y.width + c] ? row[c] : 0.0f;
+  }
 }
 
 void dropout_rows(const DropoutMask& mask, int64_t row, int64_t column, Rows y) {

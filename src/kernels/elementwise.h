@@ -13,6 +13,11 @@ void scale_rows(float factor, Rows y);       // y *= factor
 void copy_rows(ConstRows x, Rows y);         // y = x
 void sum_columns(ConstRows x, float* sums);  // sums[c] += sum_r x[r, c], rows in order
 
+// y is held between -bound and bound; a NaN stays. inside[r * y.width + c], unless null, says whether y[r, c] was
+// between them. In the backward pass mask_rows zeroes the gradient of what was not.
+void clamp_rows(float bound, Rows y, uint8_t* inside);
+void mask_rows(const uint8_t* inside, Rows y);
+
 // Inverted dropout: y[r, c] is zeroed with probability p and otherwise divided by 1 - p. Whether element (r, c) stays
 // is a pure function of key and its counter first + (r * full_width + column + c): Philox4x32-10 (base/rng.h) word
 // counter & 3 at counter >> 2, high word `stream`, compared with p * 2^32. The backward pass calls it again on the

@@ -179,9 +179,13 @@ Rows part(Rows x, const Tile& t, int64_t column) {
   return {x.row(t.row) + column + t.column, t.rows, t.columns, x.stride};
 }
 
-// y_e = x_e W_e^T on one tile, W_e the rows of w from `first` on and `column` the first of y's columns.
-void times_transposed(ConstRows x, const Weight& w, int64_t first, const Tile& t, int64_t column, Rows y) {
-  multiply_tile(x.slice(t.row, t.rows), w, first + column + t.column, t.columns, part(y, t, column));
+// y_e = x_e W_e^T + b_e on one tile, W_e and b_e the rows of w and bias from `first` on and `column` the first of y's
+// columns.
+void times_transposed(ConstRows x, const Weight& w, const Param& bias, int64_t first, const Tile& t, int64_t column,
+                      Rows y) {
+  const int64_t row = first + column + t.column;
+  multiply_tile(x.slice(t.row, t.rows), w, row, t.columns, part(y, t, column));
+  if (bias) add_bias(bias.value + row, part(y, t, column));
 }
 
 // dx_e = dy_e W_e on one tile, w [dy.width, width].
@@ -201,6 +205,13 @@ void add_weight_gradients(const OpContext& context, const Routed& routed, Rows d
     gemm_tile(Transpose::kYes, Transpose::kNo, t.rows, t.columns, d.rows, 1.f, d.data + t.row, d.stride,
               from.data + t.column, from.stride, 1.f, dw + (g.group * dy.width + t.row) * x.width + t.column, x.width);
   });
+}
+
+// db_e += column sums of the rows of every expert.
+void add_bias_gradients(const OpContext& context, const Routed& routed, Rows dy, const Param& bias) {
+  if (!bias.gradient) return;
+  context.pool.run(static_cast<int64_t>(routed.places.size()),
+                   [&](int64_t e, int) { sum_columns(routed.of_expert(dy, e), bias.gradient + e * dy.width); });
 }
 
 // Turns a tile of da / gate, in place, into gate * a, and z into dz; adds to dots[row of the tile] the product of da /
@@ -287,9 +298,9 @@ void Call::hidden(const Routed& routed, Rows z, Rows a) const {
     const Rows ze = routed.of_expert(z, g.group), ae = routed.of_expert(a, g.group);
     const Tile& t = g.tile;
     const int64_t first = g.group * in_width;
-    times_transposed(from, p.in.weight(), first, t, 0, ze);
+    times_transposed(from, p.in.weight(), p.in_bias, first, t, 0, ze);
     if (p.gated) {
-      times_transposed(from, p.in.weight(), first, t, f, ze);
+      times_transposed(from, p.in.weight(), p.in_bias, first, t, f, ze);
       gated_forward(p.activation, part(ze, t, 0), part(ze, t, f), part(ae, t, 0));
     } else {
       activation_forward(p.activation, part(ze, t, 0), part(ae, t, 0));
@@ -302,7 +313,7 @@ void Call::outputs(const Routed& routed, Rows a, const LinearEnd& end, Rows y) c
   const Buffer held = make_rows(context, a.rows, out_width);
   const Rows by_expert{held.data(), a.rows, out_width, out_width};
   for_group_tiles(context.pool, routed.places, out_width, [&](const GroupTile& g) {
-    times_transposed(routed.of_expert(a, g.group), p.down.weight(), g.group * out_width, g.tile, 0,
+    times_transposed(routed.of_expert(a, g.group), p.down.weight(), p.down_bias, g.group * out_width, g.tile, 0,
                      routed.of_expert(by_expert, g.group));
   });
   for_rows(context.pool, y.rows, out_width, [&](int64_t first, int64_t rows) {
@@ -331,6 +342,16 @@ std::vector<float> Call::hidden_backward(const Routed& routed, ConstRows g, Rows
                              dots.data() + group.column_tile * places + first);
   });
   if (p.down.gradient) add_weight_gradients(context, routed, by_expert, a, p.down.gradient);
+  if (p.down_bias) {
+    // The bias is part of what the gate multiplies.
+    context.pool.run(static_cast<int64_t>(routed.places.size()), [&](int64_t e, int) {
+      const int64_t first = routing.offsets[static_cast<size_t>(e)];
+      const Rows g_e = routed.of_expert(by_expert, e);
+      add_dots_and_gate_rows({p.down_bias.value + e * out_width, g_e.rows, out_width, 0}, gates.data() + first, g_e,
+                             dots.data() + first);
+    });
+    add_bias_gradients(context, routed, by_expert, p.down_bias);
+  }
   return gate_gradients(routing, dots, column_tiles(f));
 }
 
@@ -350,6 +371,7 @@ void Call::input_backward(const Routed& routed, Rows dz, const GradientTarget& d
 void Call::router_backward(const Routed& routed, ConstRows logits, const std::vector<float>& d_gate, Rows dx) const {
   const Buffer held = logit_gradients(context, p.router, routed, logits, d_gate);
   const ConstRows d_logits{held.data(), logits.rows, logits.width, logits.width};
+  add_bias_gradient(context, p.gate_bias, d_logits);
   if (p.gate.gradient) {
     const Buffer input = router_input();
     gemm_ytx(context.pool, d_logits, {input.data(), x.rows, x.width, x.width}, p.gate.gradient);
@@ -376,6 +398,8 @@ Var moe(const OpContext& context, const Var& x, const MoeParams& p, const Balanc
   const int64_t in_width = call.in_width, out_width = call.out_width;
   TRANSEPT_CHECK(p.gate.out == experts && p.gate.in == x.width);
   TRANSEPT_CHECK(p.in.out == experts * in_width && p.in.in == x.width && p.down.out == experts * out_width);
+  const auto fits = [](const Param& bias, int64_t width) { return !bias || bias.out == width; };
+  TRANSEPT_CHECK(fits(p.gate_bias, experts) && fits(p.in_bias, p.in.out) && fits(p.down_bias, p.down.out));
   TRANSEPT_CHECK(!end.bias);
   check_end(end, x.rows, out_width);
   if (x.rows == 0) {
@@ -387,7 +411,10 @@ Var moe(const OpContext& context, const Var& x, const MoeParams& p, const Balanc
   const Rows logit_view{logits.data(), x.rows, experts, experts};
   {
     const Buffer input = call.router_input();
-    multiply(context.pool, {input.data(), x.rows, x.width, x.width}, p.gate.weight(), experts, logit_view);
+    multiply(context.pool, {input.data(), x.rows, x.width, x.width}, p.gate.weight(), experts, logit_view,
+             [&](Rows tile, int64_t, int64_t column) {
+               if (p.gate_bias) add_bias(p.gate_bias.value + column, tile);
+             });
   }
   const std::shared_ptr<const Routed> routed = route(context, p.router, losses, layout, logit_view, statistics);
   const int64_t places = routed->routing.places();
@@ -410,6 +437,7 @@ Var moe(const OpContext& context, const Var& x, const MoeParams& p, const Balanc
         const Buffer g = gradient_before_dropout(c, dropout, slot->buffer, rows, call.out_width);
         d_gate = call.hidden_backward(*routed, {g.data(), rows, call.out_width, call.out_width}, dz);
       }
+      add_bias_gradients(c, *routed, dz, call.p.in_bias);
       if (call.p.in.gradient) {
         const Buffer by_expert = gathered(c, routed->routing, input.view());
         add_weight_gradients(c, *routed, dz, {by_expert.data(), count, width, width}, call.p.in.gradient);

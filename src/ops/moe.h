@@ -1,5 +1,5 @@
 // Mixture-of-experts layers as one op: y = residual + dropout(sum over the chosen experts of gate * expert(x)), each
-// expert a feed-forward layer (ops/ffn.h) without biases, the gates those of a router (kernels/router.h). Rows are
+// expert a feed-forward layer (ops/ffn.h), the gates those of a router (kernels/router.h). Rows are
 // gathered by expert, and each projection is one grouped product over all experts, of tiles of (expert, rows, columns);
 // then each row adds up its choices in order. Nothing depends on the threads, and nothing but capacity and expert
 // choice lets one row change another.
@@ -18,12 +18,14 @@ namespace transept {
 
 struct MoeParams {
   RouterShape router;
-  Param gate;  // the router [experts, x.width]
+  Param gate;            // the router [experts, x.width]
+  Param gate_bias = {};  // added to its logits [experts]
   ActivationKind activation = ActivationKind::kSilu;
   bool gated = true;
-  Param in;    // [experts * in_width, x.width], in_width = F or 2F: those of one expert together, as FfnParams::in
-  Param down;  // [experts * y width, F]
-  RouterJitter jitter;  // of the router's input; an epsilon of 0: none
+  // [experts * in_width, x.width], in_width = F or 2F: those of one expert together, as FfnParams::in.
+  Param in, in_bias = {};
+  Param down, down_bias = {};  // [experts * y width, F]
+  RouterJitter jitter;         // of the router's input; an epsilon of 0: none
 };
 
 // The losses of a router's balance. They are not added to any value: their gradients join that of the logits in the

@@ -50,6 +50,7 @@ struct GqaSpec {
   int64_t sliding_window = 0;       // keys a query sees, itself included; 0: all before it
   bool qkv_bias = false;
   bool output_bias = false;
+  double clip_qkv = 0;  // c: queries, keys and values are held between -c and c, before norm and rotation; 0: none
   QkNorm qk_norm = QkNorm::kNone;  // of queries and keys, before rotation; eps, and RMSNorm's unit offset, are those of
                                    // the layer's norm
   QkNormScope qk_norm_scope = QkNormScope::kHead;
@@ -66,6 +67,8 @@ struct GqaSpec {
     v("sliding_window", sliding_window, AtLeast{0}, "keys a query sees, itself included; 0: every earlier one");
     v("qkv_bias", qkv_bias, Any{}, "biases on the query, key and value projections");
     v("output_bias", output_bias, Any{}, "bias on the output projection");
+    v("clip_qkv", clip_qkv, AtLeast{0},
+      "c: queries, keys and values are held between -c and c, before norm and rotation; 0: as they are");
     v("qk_norm", qk_norm, Any{}, "norm of queries and keys, before rotation");
     v("qk_norm_scope", qk_norm_scope, Any{},
       "head: each head by itself, weights shared; each_head: weights of its own; all_heads: all heads together");

@@ -12,15 +12,30 @@
 
 namespace transept {
 
-enum class Activation { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kSigmoid };
+enum class Activation { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kSigmoid, kClampedSilu };
 
 // gelu is x * Phi(x) with the error function; gelu_tanh its tanh approximation (arXiv:1606.08415 section 2).
 // relu_squared is max(x, 0)^2 (arXiv:2109.08668). In geglu the gate is tanh-GELU, as T5 v1.1 and Gemma run it.
-enum class FfnKind { kRelu, kReluSquared, kGelu, kGeluTanh, kSilu, kGlu, kReglu, kGeglu, kGegluErf, kSwiglu };
+// swiglu_clamped is g sigmoid(1.702 g) (u + 1) with g the gate, at most 7, and u held between -7 and 7
+// (arXiv:2508.10925 section 2.2; the constants are those of the published code).
+enum class FfnKind {
+  kRelu,
+  kReluSquared,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kGlu,
+  kReglu,
+  kGeglu,
+  kGegluErf,
+  kSwiglu,
+  kSwigluClamped
+};
 template <>
 struct EnumNames<FfnKind> {
-  static constexpr std::array<std::string_view, 10> kNames{"relu", "relu_squared", "gelu",  "gelu_tanh", "silu",
-                                                           "glu",  "reglu",        "geglu", "geglu_erf", "swiglu"};
+  static constexpr std::array<std::string_view, 11> kNames{"relu",      "relu_squared", "gelu",          "gelu_tanh",
+                                                           "silu",      "glu",          "reglu",         "geglu",
+                                                           "geglu_erf", "swiglu",       "swiglu_clamped"};
 };
 
 struct FfnForm {
@@ -40,6 +55,7 @@ inline constexpr std::array<FfnForm, EnumNames<FfnKind>::kNames.size()> kFfnForm
     {Activation::kGeluTanh, true},
     {Activation::kGelu, true},
     {Activation::kSilu, true},
+    {Activation::kClampedSilu, true},
 }};
 
 struct FfnSpec {

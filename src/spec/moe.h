@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "spec/ffn.h"
@@ -52,6 +53,7 @@ struct MoeSpec {
   ScoringFunc scoring_func = ScoringFunc::kSoftmax;
   bool norm_topk_prob = false;
   double routed_scaling_factor = 1;
+  bool router_bias = false;
   int64_t n_group = 1;
   int64_t topk_group = 0;  // 0: all of them
   GroupScoring group_score = GroupScoring::kMax;
@@ -77,6 +79,7 @@ struct MoeSpec {
       "scores from the router's logits: softmax, softmax_of_chosen (among the chosen experts), sigmoid");
     v("norm_topk_prob", norm_topk_prob, Any{}, "the weights of the chosen experts are divided by their sum");
     v("routed_scaling_factor", routed_scaling_factor, Above{0}, "factor on the weights of the chosen experts");
+    v("router_bias", router_bias, Any{}, "a bias on the router's logits");
     v("n_group", n_group, Between{1, 65536}, "groups of experts, a divisor of num_experts");
     v("topk_group", topk_group, Between{0, 65536}, "groups whose experts may be chosen; 0: all");
     v("group_score", group_score, Any{}, "a group is chosen by its best score, or by the sum of its two best");
@@ -107,16 +110,20 @@ struct MoeSpec {
   }
   bool has_shared() const { return shared_expert_intermediate_size > 0; }
 
-  // Matrices of the experts are stacked: expert e has rows [e n, (e + 1) n) of each.
+  // Matrices and biases of the experts are stacked: expert e has rows [e n, (e + 1) n) of each.
   void declare(const FfnSpec& ffn, int64_t hidden_size, ParamList& p) const {
     const FfnSpec one = expert(ffn);
     p.add("router.weight", {num_experts, hidden_size}, Init::kNormal);
+    if (router_bias) p.add("router.bias", {num_experts}, Init::kZeros);
     if (selection_bias) p.add("router.selection_bias", {num_experts}, Init::kZeros);
     p.set_experts(num_experts, num_experts_per_tok);
-    p.add("experts." + ffn.form().in_name() + ".weight", {num_experts * one.in_width(), hidden_size}, Init::kNormal,
-          {.shard = Shard::kRows});
+    const std::string in = "experts." + ffn.form().in_name();
+    const ParamUse rows{.shard = Shard::kRows};
+    p.add(in + ".weight", {num_experts * one.in_width(), hidden_size}, Init::kNormal, rows);
+    if (ffn.bias) p.add(in + ".bias", {num_experts * one.in_width()}, Init::kZeros, rows);
     p.add("experts.down.weight", {num_experts * hidden_size, moe_intermediate_size}, Init::kNormalResidual,
           {.shard = Shard::kColumns});
+    if (ffn.bias) p.add("experts.down.bias", {num_experts * hidden_size}, Init::kZeros);
     p.set_experts(1, 1);
     if (!has_shared()) return;
     shared(ffn).declare(hidden_size, p, "shared_expert.");

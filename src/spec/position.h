@@ -37,14 +37,18 @@ struct NoPosition {
   bool operator==(const NoPosition&) const = default;
 };
 
-// A table of max_position_embeddings rows added to the token embeddings (GPT-2). It has no row beyond its end.
+// A table of max_position_embeddings rows added to the token embeddings (GPT-2), behind `offset` rows that no token
+// reads (OPT, BART and RoBERTa, whose checkpoints hold and count them). It has no row beyond its end.
 struct LearnedPosition {
   static constexpr std::string_view kName = "learned";
   static constexpr bool kOfStack = true;
+  int64_t offset = 0;
   template <class V>
-  void fields(V&) {}
+  void fields(V& v) {
+    v("offset", offset, Between{0, 65536}, "rows of the table before that of the first position, which no token reads");
+  }
   void declare(int64_t hidden_size, int64_t max_positions, int64_t, ParamList& p) const {
-    p.add("weight", {max_positions, hidden_size}, Init::kNormal);
+    p.add("weight", {offset + max_positions, hidden_size}, Init::kNormal);
   }
   void check(const PositionUse&, const std::string&, Problems&) const {}
   bool operator==(const LearnedPosition&) const = default;

@@ -770,8 +770,6 @@ class SpecReader {
                     "set shared_expert_intermediate_size, or shared_expert_gate to false");
     }
     if (!ffn.good("bias") || !ffn.good("intermediate_size") || !ffn.good("kind")) return;
-    if (ffn.group.spec.bias)
-      findings_.add(source.at("num_experts"), "experts whose ffn has biases", "set ffn.bias to false");
     if (moe.moe_intermediate_size == 0) moe.moe_intermediate_size = ffn.group.spec.intermediate_size;
     const int64_t rows = moe.num_experts * std::max(moe.expert(ffn.group.spec).in_width(), hidden_size_);
     if (rows > kMaxInteger) {

@@ -87,6 +87,40 @@ INSTANTIATE_TEST_SUITE_P(
             "transept"}),
     [](const auto& c) { return std::string(c.param.name); });
 
+// Rows of positions that no token reads are a matter of the form: BART has two, whether the model has none, one or
+// three, and GPT-2 none.
+TEST(UnreadRows, AreThoseOfTheForm) {
+  Json document = tiny(kGpt2);
+  document["topology"] = "encoder_decoder";
+  document["embedding_norm"] = true;
+  document["norm"]["placement"] = "post";
+  for (const char* stack : {"encoder", "decoder"}) document[stack] = {{"num_hidden_layers", 1}};
+  document.erase("num_hidden_layers");
+  ThreadPool pool(1);
+  for (const int64_t offset : {0, 1, 2, 3}) {
+    document["position"]["offset"] = offset;
+    const ArchSpec spec = spec_from_json(document, "test");
+    Model model(spec);
+    model.parameters().initialize(spec, 7, pool);
+    const TempFolder folder;
+    save_model(model, folder.path());
+    EXPECT_EQ(read_model_type(folder.path()), "bart") << offset;
+    EXPECT_EQ(SafetensorsCheckpoint(folder.path()).find("model.encoder.embed_positions.weight")->shape[0], 32 + 2);
+    Model again(spec);
+    load_weights(again, folder.path());
+    for (const char* name : {"position.weight", "encoder.position.weight"}) {
+      const auto read = [&](Model& m) {
+        const std::span<const float> all = m.parameters().values(*m.parameters().find(name));
+        return std::vector<float>(all.begin() + offset * 24, all.end());
+      };
+      EXPECT_EQ(read(again), read(model)) << name << " with " << offset;
+    }
+  }
+  Json gpt = tiny(kGpt2);
+  gpt["position"]["offset"] = 2;
+  EXPECT_NE(model_config(spec_from_json(gpt, "test")).at("model_type"), "gpt2");
+}
+
 // A saved tiny LLaMA whose files a test then damages.
 class Damaged : public ::testing::Test {
  protected:
@@ -143,6 +177,16 @@ TEST_F(Damaged, ConfigKeysThatDoNot) {
   set("some_flag", false);
   set("another", nullptr);
   set("use_cache", true);
+  EXPECT_EQ(refusal(), "nothing was refused");
+}
+
+// Its counts are known all the same.
+TEST_F(Damaged, QuantizedWeights) {
+  set("quantization_config", {{"quant_method", "mxfp4"}});
+  EXPECT_EQ(read_model_spec(folder_.path()).hidden_size, 24);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("config.json: quantization_config: the weights are quantized (mxfp4)"),
+                               HasSubstr("read as f32, f16 or bf16")));
+  set("quantization_config", nullptr);
   EXPECT_EQ(refusal(), "nothing was refused");
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert/family.h"
+#include "convert/folder_names.h"
 
 namespace transept {
 namespace {
@@ -13,19 +14,6 @@ const Family& family_of(const std::string& model_type) {
   const Family* family = find_family(model_type);
   if (!family) throw std::logic_error("no family " + model_type);
   return *family;
-}
-
-// Calls visit(element of ours, element of theirs) for each that the piece holds.
-template <class F>
-void for_elements(const Piece& piece, const ParamDecl& decl, const F& visit) {
-  const int64_t columns = decl.shape.size() > 1 ? decl.shape[1] : 1;
-  for (int64_t r = 0; r < piece.rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const int64_t theirs = piece.transposed ? c * piece.stored_shape[1] + piece.stored_first + r
-                                              : (piece.stored_first + r) * columns + c;
-      visit(static_cast<size_t>((piece.first_row + r) * columns + c), static_cast<uint32_t>(theirs));
-    }
-  }
 }
 
 }  // namespace
@@ -59,7 +47,9 @@ std::unique_ptr<Model> hashed_model(const ArchSpec& spec, const std::string& mod
     const std::span<float> to = parameters.values(e);
     for (const Piece& piece : pieces_of(names, spec, e.decl)) {
       const HashedTensor tensor(piece.stored_name, hash_offset(piece.stored_name, piece.stored_shape, model_type));
-      for_elements(piece, e.decl, [&](size_t ours, uint32_t theirs) { to[ours] = tensor[theirs]; });
+      for_elements(piece, columns_of(e.decl), [&](int64_t ours, int64_t theirs) {
+        to[static_cast<size_t>(ours)] = tensor[static_cast<uint32_t>(theirs)];
+      });
     }
   }
   return model;
@@ -74,10 +64,10 @@ std::map<std::string, GradientSums> gradient_sums(Model& model, const std::strin
     for (const Piece& piece : pieces_of(names, model.spec(), e.decl)) {
       GradientSums& sum = sums[piece.stored_name];
       const HashedTensor direction(piece.stored_name + ".gradient", 0);
-      for_elements(piece, e.decl, [&](size_t ours, uint32_t theirs) {
-        const double g = static_cast<double>(gradient[ours]);
+      for_elements(piece, columns_of(e.decl), [&](int64_t ours, int64_t theirs) {
+        const double g = static_cast<double>(gradient[static_cast<size_t>(ours)]);
         sum.norm += g * g;
-        sum.product += g * static_cast<double>(direction[theirs]);
+        sum.product += g * static_cast<double>(direction[static_cast<uint32_t>(theirs)]);
       });
     }
   }

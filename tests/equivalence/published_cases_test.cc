@@ -126,11 +126,12 @@ Json bert() {
 }
 
 Json bart() {
-  Json d = with(biased(16, 4, {{"kind", "learned"}}), {{"topology", "encoder_decoder"},
-                                                       {"embedding_norm", true},
-                                                       {"norm", {{"placement", "post"}}},
-                                                       {"ffn", {{"kind", "gelu"}, {"intermediate_size", 24}}},
-                                                       {"num_hidden_layers", nullptr}});
+  Json d =
+      with(biased(16, 4, {{"kind", "learned"}, {"offset", 2}}), {{"topology", "encoder_decoder"},
+                                                                 {"embedding_norm", true},
+                                                                 {"norm", {{"placement", "post"}}},
+                                                                 {"ffn", {{"kind", "gelu"}, {"intermediate_size", 24}}},
+                                                                 {"num_hidden_layers", nullptr}});
   for (const char* stack : {"encoder", "decoder"}) d[stack] = {{"num_hidden_layers", 2}};
   return d;
 }
@@ -354,9 +355,69 @@ std::vector<Published> deepseek_specs() {
   };
 }
 
+Json gpt_oss(int64_t window, const Json& changes = Json::object()) {
+  Json scaling = yarn();
+  scaling["truncate"] = false;
+  Json d = with(
+      llama(),
+      {{"hidden_size", 128},
+       {"norm", {{"eps", 1e-5}}},
+       {"position", {{"theta", 20}, {"scaling", scaling}}},
+       {"attention", {{"head_dim", 10}, {"qkv_bias", true}, {"output_bias", true}, {"sinks", true}}},
+       {"ffn", {{"kind", "swiglu_clamped"}, {"bias", true}}},
+       {"moe",
+        {{"num_experts", 5}, {"num_experts_per_tok", 2}, {"scoring_func", "softmax_of_chosen"}, {"router_bias", true}}},
+       {"num_hidden_layers", nullptr}});
+  const Json sliding = {{"attention", {{"sliding_window", window}}}};
+  d["layers"] = {sliding, {{"repeat", 1}}, sliding};
+  return with(d, changes);
+}
+
+Json dbrx(const Json& changes = Json::object()) {
+  return with(llama(), with({{"hidden_size", 32},
+                             {"norm", {{"kind", "layernorm"}, {"eps", 1e-5}, {"bias", false}}},
+                             {"position", {{"theta", 300}}},
+                             {"attention", {{"clip_qkv", 0.8}}},
+                             {"ffn", {{"intermediate_size", 20}}},
+                             {"moe", {{"num_experts", 6}, {"num_experts_per_tok", 3}, {"norm_topk_prob", true}}},
+                             {"num_hidden_layers", 3}},
+                            changes));
+}
+
+Json opt(const Json& changes = Json::object()) {
+  return with(with(biased(24, 3, {{"kind", "learned"}, {"offset", 2}}),
+                   {{"max_position_embeddings", 20}, {"ffn", {{"kind", "relu"}, {"intermediate_size", 40}}}}),
+              changes);
+}
+
+Json starcoder2(const Json& changes = Json::object()) {
+  return with(
+      with(biased(24, 6, {{"kind", "rope"}}),
+           {{"attention", {{"num_key_value_heads", 3}, {"sliding_window", 4}}}, {"ffn", {{"intermediate_size", 24}}}}),
+      changes);
+}
+
+std::vector<Published> later_specs() {
+  return {
+      {"gpt_oss", gpt_oss(4), {{"five keys", gpt_oss(5)}, {"whole pairs", gpt_oss(4, scaled({{"truncate", true}}))}}},
+      {"dbrx",
+       dbrx(),
+       {{"not clipped", dbrx({{"attention", {{"clip_qkv", 0}}}})},
+        {"not normalized", dbrx({{"moe", {{"norm_topk_prob", false}}}})}}},
+      {"opt",
+       opt(),
+       {{"norms behind", opt({{"norm", {{"placement", "post"}}}})}, {"gelu", opt({{"ffn", {{"kind", "gelu"}}}})}}},
+      {"starcoder2",
+       starcoder2(),
+       {{"five keys", starcoder2({{"attention", {{"sliding_window", 5}}}})},
+        {"relu", starcoder2({{"ffn", {{"kind", "relu"}}}})}}},
+  };
+}
+
 std::vector<Published> every_spec() {
   std::vector<Published> all = published_specs();
-  for (const auto& more : {expert_specs(), deepseek_specs()}) all.insert(all.end(), more.begin(), more.end());
+  for (const auto& more : {expert_specs(), deepseek_specs(), later_specs()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -11,8 +11,9 @@
 namespace transept {
 namespace {
 
-constexpr ActivationKind kKinds[] = {ActivationKind::kRelu, ActivationKind::kGelu,        ActivationKind::kGeluTanh,
-                                     ActivationKind::kSilu, ActivationKind::kReluSquared, ActivationKind::kSigmoid};
+constexpr ActivationKind kKinds[] = {
+    ActivationKind::kRelu,        ActivationKind::kGelu,    ActivationKind::kGeluTanh,   ActivationKind::kSilu,
+    ActivationKind::kReluSquared, ActivationKind::kSigmoid, ActivationKind::kClampedSilu};
 
 std::vector<double> values(ActivationKind kind, const std::vector<float>& x) {
   std::vector<double> y(x.size());
@@ -33,14 +34,17 @@ Rows half(GuardedRows& rows, int64_t which) {
   return {whole.data + which * (whole.width / 2), whole.rows, whole.width / 2, whole.stride};
 }
 
+// How far inputs reach: the clamped kind's beyond its limits of 7.
+float spread(ActivationKind kind) { return kind == ActivationKind::kClampedSilu ? 12 : 3; }
+
 class ActivationSweep : public ::testing::TestWithParam<RowsShape> {};
 INSTANTIATE_TEST_SUITE_P(Shapes, ActivationSweep, ::testing::ValuesIn(kRowsShapes));
 
 TEST_P(ActivationSweep, PlainEqualsTheReference) {
   const RowsShape shape = GetParam();
-  const std::vector<float> x = random_floats(shape.rows * shape.width, 1, 3),
-                           dy = random_floats(shape.rows * shape.width, 2);
+  const std::vector<float> dy = random_floats(shape.rows * shape.width, 2);
   for (const ActivationKind kind : kKinds) {
+    const std::vector<float> x = random_floats(shape.rows * shape.width, 1, spread(kind));
     const std::vector<double> y = values(kind, x), dx = gradients(kind, x, dy);
     for_each_instruction_set([&] {
       GuardedRows in(shape, x), d_out(shape, dy), out(shape), d_in(shape);
@@ -67,10 +71,10 @@ TEST_P(ActivationSweep, PlainEqualsTheReference) {
 TEST_P(ActivationSweep, GatedEqualsTheReference) {
   const RowsShape shape = GetParam();
   const RowsShape doubled{shape.rows, 2 * shape.width, shape.gap, shape.misaligned};
-  const std::vector<float> x = random_floats(2 * shape.rows * shape.width, 1, 3),
-                           dy = random_floats(shape.rows * shape.width, 2);
+  const std::vector<float> dy = random_floats(shape.rows * shape.width, 2);
   const size_t width = static_cast<size_t>(shape.width);
   for (const ActivationKind kind : kKinds) {
+    const std::vector<float> x = random_floats(2 * shape.rows * shape.width, 1, spread(kind));
     const std::vector<double> y = ref::gated(kind, as_doubles(x), width);
     const std::vector<double> dx = ref::gated_backward(kind, as_doubles(x), as_doubles(dy), width);
     for_each_instruction_set([&] {
@@ -105,6 +109,7 @@ TEST(Activation, FarFromZeroAndAtZero) {
         if (kind == ActivationKind::kRelu && zero) slope = 0;
         if (kind == ActivationKind::kReluSquared) slope = 2 * value, value *= value;
         if (kind == ActivationKind::kSigmoid) value = slope, slope = zero ? 0.25 : 0;
+        if (kind == ActivationKind::kClampedSilu && positive) value = ref::activation(kind, 7), slope = 0;
         EXPECT_NEAR(out.values()[i], static_cast<float>(value), tolerance::kVanishingTail) << x[i];
         EXPECT_NEAR(d_in.values()[i], static_cast<float>(slope), tolerance::kVanishingTail) << x[i];
       }

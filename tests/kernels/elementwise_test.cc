@@ -53,6 +53,40 @@ TEST_P(ElementwiseSweep, SumsAndProductsAreExact) {
   });
 }
 
+// Of NaN too.
+std::vector<uint32_t> bits(const std::vector<float>& values) {
+  std::vector<uint32_t> all;
+  for (const float v : values) all.push_back(std::bit_cast<uint32_t>(v));
+  return all;
+}
+
+TEST_P(ElementwiseSweep, ClampsAndMasksWhatWasBeyond) {
+  const RowsShape shape = GetParam();
+  std::vector<float> values = random_floats(shape.rows * shape.width, 1);
+  if (!values.empty()) values[0] = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kBound = 0.4f;
+  std::vector<float> held = values, masked(values.size());
+  std::vector<uint8_t> expected(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    expected[i] = std::abs(values[i]) <= kBound;
+    held[i] = std::clamp(values[i], -kBound, kBound);
+    masked[i] = expected[i] ? 1.0f : 0.0f;
+  }
+  for_each_instruction_set([&] {
+    GuardedRows y(shape, values), g(shape, std::vector<float>(values.size(), 1));
+    std::vector<uint8_t> inside(values.size());
+    clamp_rows(kBound, y.view(), inside.data());
+    EXPECT_EQ(bits(y.values()), bits(held));
+    EXPECT_EQ(inside, expected);
+    y.set(values);
+    clamp_rows(kBound, y.view(), nullptr);
+    EXPECT_EQ(bits(y.values()), bits(held));
+    mask_rows(inside.data(), g.view());
+    EXPECT_EQ(g.values(), masked);
+    EXPECT_TRUE(y.guard_intact() && g.guard_intact());
+  });
+}
+
 TEST_P(ElementwiseSweep, DropoutIsItsDefinition) {
   const RowsShape shape = GetParam();
   const std::vector<float> values = random_floats(shape.rows * shape.width, 1);

@@ -241,7 +241,7 @@ std::string why_without_gradient(const ArchSpec& spec, const ParamDecl& decl) {
     return false;
   };
   if (name.ends_with("router.selection_bias")) return "it is moved by loads";
-  if (name.ends_with("router.weight")) {
+  if (name.ends_with("router.weight") || name.ends_with("router.bias")) {
     const MoeSpec& moe = stack.layers[static_cast<size_t>(decl.layer)].moe;
     const bool one = moe.scoring_func == ScoringFunc::kSoftmaxOfChosen || moe.norm_topk_prob;
     if (moe.num_experts_per_tok == 1 && one && moe.router_aux_loss_coef == 0 && moe.router_z_loss_coef == 0)

@@ -15,8 +15,9 @@ struct Form {
 
 std::vector<Form> every_form() {
   std::vector<Form> forms;
-  for (const ActivationKind kind : {ActivationKind::kRelu, ActivationKind::kGelu, ActivationKind::kGeluTanh,
-                                    ActivationKind::kSilu, ActivationKind::kReluSquared, ActivationKind::kSigmoid}) {
+  for (const ActivationKind kind :
+       {ActivationKind::kRelu, ActivationKind::kGelu, ActivationKind::kGeluTanh, ActivationKind::kSilu,
+        ActivationKind::kReluSquared, ActivationKind::kSigmoid, ActivationKind::kClampedSilu}) {
     for (const bool gated : {false, true}) {
       for (const bool in_bias : {false, true}) forms.push_back({kind, gated, in_bias});
     }

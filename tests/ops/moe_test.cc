@@ -25,6 +25,7 @@ struct Layer {
   BatchLayout layout = equal_sequences(2, 4);
   int64_t rows = 8;
   ActivationKind activation = ActivationKind::kSilu;
+  bool biases = false;  // of the router and of the experts: parameters 3 to 5
 
   RouterJitter noise() const { return {.key = 9, .stream = 4, .first = 3, .epsilon = jitter}; }
   int64_t in_width() const { return gated ? 2 * hidden : hidden; }
@@ -62,12 +63,27 @@ struct Plain {
     for (size_t i = 0; i < x.size(); ++i) x[i] *= factor[i];
     return x;
   }
-  Doubles logits(const Values& v) const { return times_transposed(router_input(v), v.params[0], layer.width); }
+  Doubles logits(const Values& v) const {
+    Doubles l = times_transposed(router_input(v), v.params[0], layer.width);
+    if (layer.biases) add_to_rows(v.params[3], l);
+    return l;
+  }
   Doubles expert_in(const Values& v, int64_t e) const {
     return rows_of(v.params[1], e * layer.in_width(), layer.in_width(), layer.width);
   }
   Doubles expert_down(const Values& v, int64_t e) const {
     return rows_of(v.params[2], e * layer.out, layer.out, layer.hidden);
+  }
+  // What expert e makes of one row before its activation, and of the activated row.
+  Doubles first(const Values& v, const Doubles& x, int64_t e) const {
+    Doubles z = times_transposed(x, expert_in(v, e), layer.width);
+    if (layer.biases) add_to_rows(rows_of(v.params[4], e * layer.in_width(), layer.in_width(), 1), z);
+    return z;
+  }
+  Doubles second(const Values& v, const Doubles& a, int64_t e) const {
+    Doubles y = times_transposed(a, expert_down(v, e), layer.hidden);
+    if (layer.biases) add_to_rows(rows_of(v.params[5], e * layer.out, layer.out, 1), y);
+    return y;
   }
   Doubles activated(const Doubles& z) const {
     if (layer.gated) return ref::gated(layer.activation, z, static_cast<size_t>(layer.hidden));
@@ -95,16 +111,16 @@ struct Plain {
     for (int64_t p = 0; p < layer.rows * slots; ++p) {
       if (!choices.computed[static_cast<size_t>(p)]) continue;
       const int64_t row = p / slots, e = choices.expert[static_cast<size_t>(p)];
-      const Doubles z = times_transposed(rows_of(v.inputs[0], row, 1, layer.width), expert_in(v, e), layer.width);
-      add_into(y, row * layer.out, times_transposed(activated(z), expert_down(v, e), layer.hidden),
-               choices.gate[static_cast<size_t>(p)]);
+      const Doubles z = first(v, rows_of(v.inputs[0], row, 1, layer.width), e);
+      add_into(y, row * layer.out, second(v, activated(z), e), choices.gate[static_cast<size_t>(p)]);
     }
     return layer.end.forward(y, layer.out, v);
   }
 
   // `weight`: what the losses count.
   Values backward(const Values& v, const Doubles& dy, double weight) const {
-    Values gradient{{Doubles(v.inputs[0].size())}, {{}, Doubles(v.params[1].size()), Doubles(v.params[2].size())}};
+    Values gradient{{Doubles(v.inputs[0].size())}, {}};
+    for (const Doubles& p : v.params) gradient.params.emplace_back(p.size());
     const Doubles g = layer.end.backward(dy, layer.out, gradient), l = logits(v);
     const ref::Choices choices = ref::route(router, l, layer.layout);
     const int64_t slots = router.slots();
@@ -112,15 +128,18 @@ struct Plain {
     for (size_t p = 0; p < d_gate.size(); ++p) {
       if (!choices.computed[p]) continue;
       const int64_t row = static_cast<int64_t>(p) / slots, e = choices.expert[p];
-      const Doubles x = rows_of(v.inputs[0], row, 1, layer.width),
-                    z = times_transposed(x, expert_in(v, e), layer.width), a = activated(z);
+      const Doubles x = rows_of(v.inputs[0], row, 1, layer.width), z = first(v, x, e), a = activated(z);
       Doubles d_out = rows_of(g, row, 1, layer.out);
-      const Doubles output = times_transposed(a, expert_down(v, e), layer.hidden);
+      const Doubles output = second(v, a, e);
       for (size_t i = 0; i < output.size(); ++i) d_gate[p] += d_out[i] * output[i];
       for (double& d : d_out) d *= choices.gate[p];
       add_into(gradient.params[2], e * layer.out * layer.hidden, transposed_times(d_out, a, 1));
       const Doubles dz = activated_backward(z, times(d_out, expert_down(v, e), layer.hidden));
       add_into(gradient.params[1], e * layer.in_width() * layer.width, transposed_times(dz, x, 1));
+      if (layer.biases) {
+        add_into(gradient.params[4], e * layer.in_width(), dz);
+        add_into(gradient.params[5], e * layer.out, d_out);
+      }
       add_into(gradient.inputs[0], row * layer.width, times(dz, expert_in(v, e), layer.width));
     }
     Doubles d_logits = ref::gate_backward(router, l, choices, d_gate);
@@ -128,6 +147,7 @@ struct Plain {
              weight * static_cast<double>(layer.losses.balance));
     add_into(d_logits, 0, ref::z_loss(router, l, layer.layout).d_logits, weight * static_cast<double>(layer.losses.z));
     gradient.params[0] = transposed_times(d_logits, router_input(v), layer.rows);
+    if (layer.biases) gradient.params[3] = column_sums(d_logits, router.experts);
     Doubles dx = times(d_logits, v.params[0], layer.width);
     const Doubles factor = noise();
     for (size_t i = 0; i < dx.size(); ++i) dx[i] *= factor[i];
@@ -138,17 +158,21 @@ struct Plain {
 
 Var run_moe(const OpContext& context, const Layer& layer, const RouterShape& router, const std::vector<Var>& inputs,
             const std::vector<Param>& params, RouterStatistics* statistics = nullptr) {
+  const auto bias = [&](size_t i) { return layer.biases ? params[i] : Param(); };
   const MoeParams p{.router = router,
                     .gate = params[0],
+                    .gate_bias = bias(3),
                     .activation = layer.activation,
                     .gated = layer.gated,
                     .in = params[1],
+                    .in_bias = bias(4),
                     .down = params[2],
+                    .down_bias = bias(5),
                     .jitter = layer.noise()};
   return moe(context, inputs[0], p, layer.losses, layer.layout, layer.end.end(layer.out, inputs, params), statistics);
 }
 
-// Parameters: router, first projections, second projections.
+// Parameters: router, first projections, second projections, and the biases of each.
 OpCase moe_case(const Layer& layer) {
   const auto plain = std::make_shared<Plain>(layer);
   OpCase c;
@@ -158,6 +182,9 @@ OpCase moe_case(const Layer& layer) {
   const int64_t e = layer.router.experts;
   c.params = {weight_of(e, layer.width), weight_of(e * layer.in_width(), layer.width),
               weight_of(e * layer.out, layer.hidden)};
+  if (layer.biases) {
+    for (const int64_t width : {e, e * layer.in_width(), e * layer.out}) c.params.push_back({width, 1});
+  }
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
     return run_moe(context, layer, plain->router, inputs, params);
   };
@@ -222,6 +249,17 @@ std::vector<Layer> every_layer() {
       {.name = "sigmoid, not normalized",
        .router = {.experts = 3, .top_k = 2, .score = RouterScore::kSigmoid, .scaling = 0.5f},
        .losses = kBatch},
+      {.name = "biases, clamped gates, softmax of the chosen",
+       .router = {.experts = 5, .top_k = 2, .score = RouterScore::kSoftmaxOfChosen},
+       .losses = kBatch,
+       .end = {.dropout = true, .residual = true},
+       .activation = ActivationKind::kClampedSilu,
+       .biases = true},
+      {.name = "biases, not gated, capacity",
+       .router = {.experts = 4, .top_k = 2, .capacity_factor = 0.75f},
+       .gated = false,
+       .jitter = 0.2f,
+       .biases = true},
       {.name = "experts choose",
        .router = {.experts = 3, .top_k = 1, .choice = RouterChoice::kExperts},
        .losses = {.z = 0.5f}},

@@ -98,8 +98,9 @@ TEST(TrainingCost, Counts) {
   const Plan whole = make_plan(bert, {}), both = make_plan(t5, {.context = 10, .source_context = 100});
   EXPECT_EQ(train_flops_per_token(whole.flops, FlopCount::kUnmasked),
             train_flops_per_token(whole.flops, FlopCount::kCausal));
-  EXPECT_EQ(train_flops_per_token(both.flops, FlopCount::kUnmasked) - train_flops_per_token(both.flops, FlopCount::kLinear),
-            12.0 * 6 * 512 * (100 + 10 + 100));
+  EXPECT_EQ(
+      train_flops_per_token(both.flops, FlopCount::kUnmasked) - train_flops_per_token(both.flops, FlopCount::kLinear),
+      12.0 * 6 * 512 * (100 + 10 + 100));
 }
 
 // 1e9 FLOPs a token, 3.6e9 tokens: 3.6e18 FLOPs, at half of 1e12 a second 7.2e6 machine-seconds.

@@ -105,6 +105,7 @@ TEST(Document, EveryKeyReachesItsMember) {
         {"sliding_window", 9},
         {"qkv_bias", true},
         {"output_bias", true},
+        {"clip_qkv", 8},
         {"qk_norm", "layernorm"},
         {"qk_norm_scope", "all_heads"},
         {"logit_softcap", 50},
@@ -144,6 +145,7 @@ TEST(Document, EveryKeyReachesItsMember) {
   EXPECT_EQ(a.sliding_window, 9);
   EXPECT_TRUE(a.qkv_bias);
   EXPECT_TRUE(a.output_bias);
+  EXPECT_EQ(a.clip_qkv, 8);
   EXPECT_EQ(a.qk_norm, QkNorm::kLayernorm);
   EXPECT_EQ(a.qk_norm_scope, QkNormScope::kAllHeads);
   EXPECT_EQ(a.logit_softcap, 50);

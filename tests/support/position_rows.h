@@ -12,7 +12,7 @@ namespace transept {
 // The position kinds but "rope", with all keys away from their defaults.
 inline std::vector<Json> position_rows() {
   return {{{"kind", "none"}},
-          {{"kind", "learned"}},
+          {{"kind", "learned"}, {"offset", 2}},
           {{"kind", "sinusoidal"}, {"theta", 500}, {"pairing", "half_split"}},
           {{"kind", "alibi"}, {"max_bias", 4}},
           {{"kind", "t5"}, {"num_buckets", 8}, {"max_distance", 16}}};

@@ -52,6 +52,7 @@ inline const std::map<std::string, std::vector<Json>>& number_examples() {
       {"initializer_range", {0.15}},
       {"norm.layernorm.eps", {1e-5, 1e-2}},
       {"norm.rmsnorm.eps", {1e-5, 1e-2}},
+      {"position.learned.offset", {0, 2}},
       {"position.sinusoidal.theta", {10000, 50}},
       {"position.rope.theta", {10000, 50}},
       {"position.rope.partial_rotary_factor", {1, 0.5}},
@@ -83,6 +84,7 @@ inline const std::map<std::string, std::vector<Json>>& number_examples() {
       {"attention.gqa.head_dim", {0, 8, 5}},
       {"attention.gqa.scale", {0, 0.6}},
       {"attention.gqa.sliding_window", {0, 1, 3}},
+      {"attention.gqa.clip_qkv", {0, 0.4}},
       {"attention.gqa.logit_softcap", {0, 2}},
       {"attention.mla.num_attention_heads", {6, 4}},
       {"attention.mla.q_lora_rank", {0, 10}},
@@ -256,9 +258,8 @@ class SpecSweep {
     keys_.norm_topk = axis("moe.norm_topk_prob"), keys_.selection_bias = axis("moe.selection_bias");
     keys_.capacity = axis("moe.capacity_factor");
     constrained_.insert({keys_.norm_topk, keys_.selection_bias, keys_.capacity});
-    keys_.ffn_bias = axis("ffn.bias"), keys_.groups = axis("moe.n_group");
-    constrained_.insert(
-        {keys_.experts[0], keys_.experts[1], keys_.shared, keys_.shared_gate, keys_.ffn_bias, keys_.groups});
+    keys_.groups = axis("moe.n_group");
+    constrained_.insert({keys_.experts[0], keys_.experts[1], keys_.shared, keys_.shared_gate, keys_.groups});
     keys_.second_heads = axis("layers[1].attention.num_attention_heads");
     constrained_.insert(
         {keys_.topology, keys_.norm, keys_.bias, keys_.affine, keys_.scaling, keys_.partial, keys_.second_heads});
@@ -378,7 +379,7 @@ class SpecSweep {
  private:
   struct Keys {
     int topology, hidden_size, norm, bias, affine, scaling, partial, second_heads;
-    int shared, shared_gate, ffn_bias, groups, norm_topk, selection_bias, capacity;
+    int shared, shared_gate, groups, norm_topk, selection_bias, capacity;
     std::array<int, 3> form{}, placement{}, position{}, attention{}, experts{-1, -1, -1};
     std::array<int, 3> choice{}, scoring{};
   };
@@ -491,8 +492,6 @@ class SpecSweep {
           report([] { return std::string("moe.n_group: 2 does not divide num_experts = 3"); });
         else if (value(c, keys_.shared_gate) == true && value(c, keys_.shared) == 0)
           report([] { return std::string("moe.shared_expert_gate: true, and there is no shared expert"); });
-        if (experts % value(c, keys_.groups).get<int64_t>() == 0 && value(c, keys_.ffn_bias) == true)
-          report([&] { return place(keys_.experts, layer, "moe.num_experts") + ": experts whose ffn has biases"; });
       }
       const bool is_latent = latent(c, layer);
       if (is_latent && two_stacks && layer < 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from . import bugs, common, published
+from . import bugs, common, deepseek_moe, published
 from .published import BASE, ENCODER, EXPERTS, FINE, GEMMA, GLM4_MOE, LONGER, PROMPT, Case, rope
 
 kDiscriminates = published.kDiscriminates
@@ -105,13 +105,36 @@ CASES = published.CASES | {
                                   max_position_embeddings=64, activation_function="swish", scale_embedding=True, pad_token_id=31,
                                   eos_token_id=0, decoder_start_token_id=31), [],
                    tokens=[3, 7, 11, 15, 19, 0], decoder_tokens=[31, 5, 9, 13], wrong=wrong(scale=dict(scale_embedding=False))),
+    "olmo_clipped": Case("olmo", BASE | dict(clip_qkv=0.7), [], wrong=wrong(none=dict(clip_qkv=None))),
+    "opt_post": Case("opt", published.OPT | dict(do_layer_norm_before=False, enable_bias=False, activation_function="gelu_new"), [],
+                     wrong=wrong(before=dict(do_layer_norm_before=True))),
+    "starcoder2_plain": Case("starcoder2", published.STARCODER2 | dict(use_bias=False, sliding_window=None, num_key_value_heads=1,
+                                                                      tie_word_embeddings=False, norm_epsilon=1e-3), [],
+                             wrong=wrong(eps=dict(norm_epsilon=1e-1), window=dict(sliding_window=3))),
+    "dbrx_plain": Case("dbrx", published.DBRX | dict(attn_config=dict(kv_n_heads=1, clip_qkv=2.0, rope_theta=300.0),
+                                                     ffn_config=published.DBRX_EXPERTS | dict(moe_normalize_expert_weights=None)),
+                       [], tokens=LONGER, wrong=wrong(two=dict(ffn_config=published.DBRX_EXPERTS | dict(moe_top_k=2)))),
+    "gpt_oss_gates": Case("gpt_oss", published.GPT_OSS, [], tokens=LONGER,
+                          wrong=wrong(no_limit=dict(swiglu_limit=1000.0), plain=dict(swiglu_alpha=1.0))),
+    "gpt_oss_odd": Case("gpt_oss", published.GPT_OSS | rope("default", theta=300.0) | dict(
+        hidden_size=24, attention_bias=False, layer_types=["full_attention", "sliding_attention", "full_attention"], num_key_value_heads=1),
+        [], tokens=LONGER, wrong=wrong(windows=dict(layer_types=["full_attention"] * 3), theta=rope("default"))),
+    "deepseek": Case("deepseek", deepseek_moe.CONFIG, [], tokens=LONGER,
+                     wrong=wrong(normalized=dict(norm_topk_prob=True), dense=dict(first_k_dense_replace=2), two=dict(num_experts_per_tok=2))),
     "glm4_moe_normed": Case("glm4_moe", GLM4_MOE | dict(use_qk_norm=True, n_group=1, topk_group=1), [], tokens=LONGER,
                             wrong=wrong(factor=dict(routed_scaling_factor=1.0))),
 }
 
 
-def saved(model):
+def model_of(case, changes={}):
+    make = deepseek_moe.model_of if case.family == "deepseek" else lambda config: published.model_of(case.family, config)
+    return make(case.config | changes)
+
+
+def saved(case, model):
     """config.json and the shapes of the tensors, of a folder as save_pretrained writes it."""
+    if case.family == "deepseek":
+        return case.config, deepseek_moe.shapes(model)
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         config = json.loads((Path(folder) / "config.json").read_text())
@@ -130,15 +153,15 @@ def result(case, model):
 def generate(path):
     cases, moved = {}, {}
     for name, case in CASES.items():
-        model = published.model_of(case.family, case.config)
+        model = model_of(case)
         right = result(case, model)
         for got, figure in zip(right, case.published, strict=False):
             bugs.expect(name, got, figure, 4)
-        config, tensors = saved(model)
+        config, tensors = saved(case, model)
         cases[name] = {"config": config, "tensors": tensors, "tokens": case.tokens, "decoder_tokens": case.decoder_tokens, "result": right,
                        "wrong": {}}
         for mistake, (changes, _) in case.wrong.items():
-            values = result(case, published.model_of(case.family, case.config | changes))
+            values = result(case, model_of(case, changes))
             apart = common.relative(values, right)
             if apart < kDiscriminates:
                 raise SystemExit(f"error: folders: {name}: '{mistake}' moves the result by only {apart}")

@@ -165,6 +165,30 @@ CASES |= {
                             "any group": (dict(topk_group=4), []), "one group": (dict(topk_group=1), [])}),
 }
 
+# Biases in experts and router, and gates wide enough to meet their limit; heads wider than the hidden size has room for.
+GPT_OSS = BASE | rope("yarn", theta=20.0, factor=4.0, original_max_position_embeddings=16, truncate=False) | dict(
+    hidden_size=128, head_dim=10, num_local_experts=5, num_experts_per_tok=2, num_hidden_layers=3, sliding_window=4)
+DBRX_ATTENTION, DBRX_EXPERTS = dict(kv_n_heads=2, clip_qkv=0.8, rope_theta=300.0), dict(ffn_hidden_size=20, moe_num_experts=6, moe_top_k=3)
+DBRX = dict(vocab_size=32, d_model=32, n_heads=4, n_layers=3, max_seq_len=64, attn_config=DBRX_ATTENTION, ffn_config=DBRX_EXPERTS,
+            bos_token_id=1, eos_token_id=2) | rope("default", theta=300.0)
+OPT = dict(vocab_size=32, hidden_size=24, word_embed_proj_dim=24, ffn_dim=40, num_hidden_layers=2, num_attention_heads=3,
+           max_position_embeddings=20, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+STARCODER2 = BASE | dict(hidden_size=24, num_attention_heads=6, num_key_value_heads=3, tie_word_embeddings=True, sliding_window=4)
+FAMILIES |= {
+    "gpt_oss": (hf.GptOssConfig, hf.GptOssForCausalLM), "dbrx": (hf.DbrxConfig, hf.DbrxForCausalLM),
+    "opt": (hf.OPTConfig, hf.OPTForCausalLM), "starcoder2": (hf.Starcoder2Config, hf.Starcoder2ForCausalLM),
+}
+CASES |= {
+    "gpt_oss": Case("gpt_oss", GPT_OSS, [], tokens=LONGER,
+                    wrong={"five keys": (dict(sliding_window=5), []),
+                           "whole pairs": (rope("yarn", theta=20.0, factor=4.0, original_max_position_embeddings=16, truncate=True), [])}),
+    "dbrx": Case("dbrx", DBRX, [], tokens=LONGER,
+                 wrong={"not clipped": (dict(attn_config=DBRX_ATTENTION | dict(clip_qkv=1000.0)), []),
+                        "not normalized": (dict(ffn_config=DBRX_EXPERTS | dict(moe_normalize_expert_weights=None)), [])}),
+    "opt": Case("opt", OPT, [], wrong={"norms behind": (dict(do_layer_norm_before=False), []), "gelu": (dict(activation_function="gelu"), [])}),
+    "starcoder2": Case("starcoder2", STARCODER2, [], wrong={"five keys": (dict(sliding_window=5), []), "relu": (dict(hidden_act="relu"), [])}),
+}
+
 # Experts and latent attention together; position 0 would hide the factor that YaRN puts on the scores (transformers #47435).
 DEEPSEEK_V2 = DEEPSEEK | rope("default") | dict(
     num_hidden_layers=3, q_lora_rank=12, first_k_dense_replace=1, moe_intermediate_size=10, n_routed_experts=8, n_shared_experts=2,

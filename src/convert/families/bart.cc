@@ -79,7 +79,7 @@ void bart(ConfigMap& map, ArchSpec& spec, const Position& like) {
 }
 
 void bart(ConfigMap& map, ArchSpec& spec) {
-  bart(map, spec, LearnedPosition{});
+  bart(map, spec, LearnedPosition{.offset = 2});
   map.require("static_position_embeddings", false, "positions are waves");
   if (map.reading()) spec.embedding_norm = true;
 }

@@ -15,11 +15,11 @@ bool is_base_class(const Json& architectures, std::string_view base) {
   return architectures.is_array() && !architectures.empty() && architectures[0] == base;
 }
 
-void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t hidden_rows, std::string_view base,
+void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t unread_rows, std::string_view base,
              std::string_view masked) {
   LayerSpec layer = map.common(spec);
   map_model(map, spec, true);
-  int64_t positions = spec.max_position_embeddings + hidden_rows;
+  int64_t positions = spec.max_position_embeddings + unread_rows;
   map("max_position_embeddings", positions, 512);
   map("type_vocab_size", spec.type_vocab_size, types);
   map_norm<LayerNormSpec>(map, layer, "layer_norm_eps", 1e-12);
@@ -28,7 +28,8 @@ void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t hidden_rows,
   map("intermediate_size", layer.ffn.intermediate_size);
   map.choice("hidden_act", layer.ffn.kind, plain_activations(), "gelu");
   map("hidden_dropout_prob", spec.dropout, 0.1);
-  map.kind<LearnedPosition>(spec.position, "position");
+  LearnedPosition& position = map.kind<LearnedPosition>(spec.position, "position");
+  map.demand(unread_rows > 0 || position.offset == 0, "rows stand before those of the positions");
   map.require("position_embedding_type", "absolute", "positions are not a table");
   map.require("is_decoder", false, "tokens would not see later ones");
   map.require("add_cross_attention", false, "layers attend to an encoder");
@@ -37,7 +38,8 @@ void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t hidden_rows,
               "pooler_type"});
   if (map.reading()) {
     spec.topology = Topology::kEncoder;
-    spec.max_position_embeddings = positions - hidden_rows;
+    position.offset = unread_rows;
+    spec.max_position_embeddings = positions - unread_rows;
     spec.embedding_norm = true;
     const bool bare = is_base_class(map.value("architectures"), base);
     spec.head_transform = spec.head_bias = !bare;

@@ -57,28 +57,23 @@ NameTable bloom_names(const ArchSpec&) {
 
 // The group attn_config, whose absent keys have defaults of their own.
 void mpt_attention(ConfigMap& map, GqaSpec& attention, AlibiPosition& alibi) {
-  Json group = map.reading() ? map.value("attn_config") : Json::object();
-  if (group.is_null()) group = Json::object();
-  if (!group.is_object()) return map.problem("attn_config", "is " + group.dump() + ", not an object");
-  ConfigMap in = map.reading() ? ConfigMap(group, map.where() + ": attn_config", map.problems()) : ConfigMap(group);
-  if (in.reading()) {
+  map.group("attn_config", [&](ConfigMap& in) {
+    map_clip(in, attention);
+    if (!in.reading()) {
+      const int64_t whole = static_cast<int64_t>(std::min(alibi.max_bias, 1e9));
+      in.demand(static_cast<double>(whole) == alibi.max_bias, "position.max_bias is no whole number");
+      in.write("alibi_bias_max", whole);
+      in.write("alibi", true);
+      return in.write("softmax_scale", attention.scale > 0 ? Json(attention.scale) : Json());
+    }
     in("alibi_bias_max", alibi.max_bias, 8.0);
-  } else {
-    const int64_t whole = static_cast<int64_t>(std::min(alibi.max_bias, 1e9));
-    in.demand(static_cast<double>(whole) == alibi.max_bias, "position.max_bias is no whole number");
-    in.write("alibi_bias_max", whole);
-    in.write("alibi", true);
-    in.write("softmax_scale", attention.scale > 0 ? Json(attention.scale) : Json());
-    return map.write("attn_config", group);
-  }
-  in("softmax_scale", attention.scale, 0.0);
-  in.require("alibi", true, "positions are learned");
-  in.require("attn_type", "multihead_attention", "heads share keys and values");
-  in.require("clip_qkv", nullptr, "queries, keys and values are clipped");
-  in.require("qk_ln", false, "queries and keys are normalized");
-  in.require("prefix_lm", false, "a prefix sees later tokens");
-  in.ignore({"attn_impl", "attn_pdrop", "attn_uses_sequence_id"});
-  in.finish();
+    in("softmax_scale", attention.scale, 0.0);
+    in.require("alibi", true, "positions are learned");
+    in.require("attn_type", "multihead_attention", "heads share keys and values");
+    in.require("qk_ln", false, "queries and keys are normalized");
+    in.require("prefix_lm", false, "a prefix sees later tokens");
+    in.ignore({"attn_impl", "attn_pdrop", "attn_uses_sequence_id"});
+  });
 }
 
 void mpt(ConfigMap& map, ArchSpec& spec) {

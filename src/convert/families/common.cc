@@ -26,6 +26,12 @@ void map_attention_bias(ConfigMap& map, GqaSpec& attention, bool fallback) {
   if (map.reading()) attention.output_bias = attention.qkv_bias;
 }
 
+void map_clip(ConfigMap& map, GqaSpec& attention) {
+  constexpr const char* kKey = "clip_qkv";
+  if (!map.reading()) return map.write(kKey, attention.clip_qkv > 0 ? Json(attention.clip_qkv) : Json());
+  map(kKey, attention.clip_qkv, 0.0);
+}
+
 const ConfigMap::Choices<FfnKind>& plain_activations() {
   static const ConfigMap::Choices<FfnKind> all{
       {"gelu_new", FfnKind::kGeluTanh},  {"gelu_pytorch_tanh", FfnKind::kGeluTanh},

@@ -19,6 +19,9 @@ void map_heads(ConfigMap& map, GqaSpec& attention, std::optional<int64_t> kv_hea
 // attention_bias, which stands for biases on all four projections.
 void map_attention_bias(ConfigMap& map, GqaSpec& attention, bool fallback = false);
 
+// clip_qkv, where the class clips before it norms; null: not.
+void map_clip(ConfigMap& map, GqaSpec& attention);
+
 // What the names of activations mean, for (act(x W1) W2) and for its gated form.
 const ConfigMap::Choices<FfnKind>& plain_activations();
 const ConfigMap::Choices<FfnKind>& gated_activations();

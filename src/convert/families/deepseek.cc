@@ -1,6 +1,7 @@
 // DeepSeek-V2 (arXiv:2405.04434) and V3 (arXiv:2412.19437): multi-head latent attention, fine-grained and shared
 // experts behind the first layers; V3 scores experts by sigmoids and balances them by a bias. GLM-4.5
-// (arXiv:2508.06471) has V3's experts with grouped-query attention.
+// (arXiv:2508.06471) has V3's experts with grouped-query attention, and DeepSeekMoE (arXiv:2401.06066, "deepseek")
+// V2's.
 
 #include "convert/families/common.h"
 #include "convert/families/families.h"
@@ -50,7 +51,6 @@ void experts(ConfigMap& map, MoeSpec& moe, int64_t count, int64_t width, int64_t
   map("n_routed_experts", moe.num_experts, count);
   map("num_experts_per_tok", moe.num_experts_per_tok, 8);
   map("moe_intermediate_size", moe.moe_intermediate_size, width);
-  map("routed_scaling_factor", moe.routed_scaling_factor);
   int64_t together =
       moe.moe_intermediate_size > 0 ? moe.shared_expert_intermediate_size / moe.moe_intermediate_size : 0;
   map("n_shared_experts", together, map.has("n_shared_experts") ? 0 : shared);
@@ -78,6 +78,23 @@ void sigmoid_experts(ConfigMap& map, MoeSpec& moe, int64_t groups, int64_t chose
   moe.selection_bias = true;
 }
 
+// The first one. Its class is not part of transformers: the code stands beside the checkpoint.
+void deepseek(ConfigMap& map, ArchSpec& spec) {
+  LayerSpec layer = map.common(spec);
+  model(map, spec, layer, 2048, 1e-6);
+  GqaSpec& attention = map.kind<GqaSpec>(layer.attention, "attention");
+  map_heads(map, attention);
+  map_attention_bias(map, attention);
+  map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
+  MoeSpec moe = sparse_layer(map, spec, layer).moe;
+  experts(map, moe, 0, 1407, 0);
+  map("norm_topk_prob", moe.norm_topk_prob, false);
+  map.require("scoring_func", "softmax", "scores are made otherwise");
+  layer.moe = moe ? moe : MoeSpec{};
+  map.layers("num_hidden_layers", spec, layer);
+  map_first_dense(map, spec, 0);
+}
+
 void deepseek_v2(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   model(map, spec, layer, 2048, 1e-6);
@@ -85,9 +102,10 @@ void deepseek_v2(ConfigMap& map, ArchSpec& spec) {
   RopePosition& rope = map_position<RopePosition>(map, layer);
   map_rope(map, rope, spec.max_position_embeddings);
   if (map.reading()) rope.pairing = RopePairing::kInterleaved;
-  map("mlp_bias", layer.ffn.bias, false);
+  map.require("mlp_bias", false, "the dense and shared networks have biases, and the routed ones have none");
   MoeSpec moe = experts_of(spec);
   experts(map, moe, 64, 1407, 2);
+  map("routed_scaling_factor", moe.routed_scaling_factor);
   const bool grouped = moe.n_group > 1;
   std::string method = grouped ? "group_limited_greedy" : "greedy";
   map("topk_method", method, "greedy");
@@ -120,6 +138,7 @@ void deepseek_v3(ConfigMap& map, ArchSpec& spec) {
   if (map.reading()) rope.pairing = interleaved ? RopePairing::kInterleaved : RopePairing::kHalfSplit;
   MoeSpec moe = experts_of(spec);
   experts(map, moe, 256, 2048, 1);
+  map("routed_scaling_factor", moe.routed_scaling_factor);
   sigmoid_experts(map, moe, 8, 4);
   if (map.reading()) layer.moe = moe;
   map.layers("num_hidden_layers", spec, layer);
@@ -138,6 +157,7 @@ void glm4_moe(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings, {.partial_rotary_factor = 0.5});
   MoeSpec moe = sparse_layer(map, spec, layer).moe;
   experts(map, moe, 128, 1408, 1);
+  map("routed_scaling_factor", moe.routed_scaling_factor);
   sigmoid_experts(map, moe, 1, 1);
   layer.moe = moe;
   map.layers("num_hidden_layers", spec, layer);
@@ -155,7 +175,7 @@ NameTable latent_names(const ArchSpec&) {
                    shared_expert_names());
 }
 
-NameTable glm4_moe_names(const ArchSpec&) { return shared_expert_names(); }
+NameTable grouped_query_names(const ArchSpec&) { return shared_expert_names(); }
 
 // The layers that predict further tokens stand behind the model's own.
 bool prediction_layer(const ArchSpec& spec, const std::string& name) {
@@ -171,6 +191,12 @@ bool prediction_layer(const ArchSpec& spec, const std::string& name) {
 
 }  // namespace
 
+const Family kDeepseekFamily{.model_type = "deepseek",
+                             .architecture = "DeepseekForCausalLM",
+                             .config = deepseek,
+                             .names = grouped_query_names,
+                             .base_prefix = "model.",
+                             .ignorable = frequency_table};
 const Family kDeepseekV2Family{.model_type = "deepseek_v2",
                                .architecture = "DeepseekV2ForCausalLM",
                                .config = deepseek_v2,
@@ -186,7 +212,7 @@ const Family kDeepseekV3Family{.model_type = "deepseek_v3",
 const Family kGlm4MoeFamily{.model_type = "glm4_moe",
                             .architecture = "Glm4MoeForCausalLM",
                             .config = glm4_moe,
-                            .names = glm4_moe_names,
+                            .names = grouped_query_names,
                             .base_prefix = "model.",
                             .ignorable = prediction_layer};
 

@@ -10,6 +10,6 @@ extern const Family kLlamaFamily, kMistralFamily, kQwen2Family, kQwen3Family, kG
     kGemma3Family, kMixtralFamily, kQwen3MoeFamily, kQwen2MoeFamily, kOlmoeFamily, kOlmo2Family, kOlmoFamily,
     kCohereFamily, kCohere2Family, kDeepseekV2Family, kDeepseekV3Family, kGlm4MoeFamily, kPhi3Family, kPhiFamily,
     kGpt2Family, kGptJFamily, kGptNeoXFamily, kBloomFamily, kMptFamily, kFalconFamily, kBertFamily, kRobertaFamily,
-    kT5Family, kBartFamily, kMarianFamily;
+    kT5Family, kBartFamily, kMarianFamily, kOptFamily, kStarcoder2Family, kDeepseekFamily, kDbrxFamily, kGptOssFamily;
 
 }  // namespace transept

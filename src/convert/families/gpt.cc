@@ -40,9 +40,14 @@ void gpt2(ConfigMap& map, ArchSpec& spec) {
   map("scale_attn_weights", scaled, true);
   map.require("scale_attn_by_inverse_layer_idx", false, "scores are scaled by the layer's index");
   map.require("add_cross_attention", false, "layers attend to an encoder");
-  map.kind<LearnedPosition>(spec.position, "position");
+  const LearnedPosition& position = map.kind<LearnedPosition>(spec.position, "position");
+  map.demand(position.offset == 0, "rows stand before those of the positions");
+  // A key of nanoGPT's: the class of transformers always has biases.
+  bool biased = true;
+  if (map.has("bias")) map("bias", biased);
   if (map.reading()) {
-    attention.qkv_bias = attention.output_bias = true;
+    attention.qkv_bias = attention.output_bias = layer.ffn.bias = biased;
+    std::get<LayerNormSpec>(layer.norm).bias = biased;
     attention.scale = scaled ? 0 : 1;
     layer.position = spec.position;
   } else {

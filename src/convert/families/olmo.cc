@@ -16,7 +16,6 @@ void olmo_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t max_po
   map("intermediate_size", layer.ffn.intermediate_size);
   map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
-  map.require("clip_qkv", nullptr, "queries, keys and values are clipped");
   map.ignore({"attention_dropout"});
 }
 
@@ -32,6 +31,7 @@ void olmo(ConfigMap& map, ArchSpec& spec) {
   olmo_layer(map, spec, layer, 2048);
   LayerNormSpec& norm = map.kind<LayerNormSpec>(layer.norm, "norm");
   if (map.reading()) norm = {.eps = 1e-5, .bias = false, .elementwise_affine = false};
+  map_clip(map, std::get<GqaSpec>(layer.attention));
   map.layers("num_hidden_layers", spec, layer);
 }
 
@@ -49,6 +49,7 @@ void olmoe(ConfigMap& map, ArchSpec& spec) {
   olmo_layer(map, spec, layer, 4096);
   map_norm<RmsNormSpec>(map, layer, "rms_norm_eps", 1e-5);
   norm_all_heads(map, layer);
+  map.require("clip_qkv", nullptr, "queries, keys and values are clipped behind their norm");
   MoeSpec& moe = layer.moe;
   map.demand(static_cast<bool>(moe), "a layer has no experts");
   map_num_experts(map, moe.num_experts, "num_experts", "num_local_experts", 64);

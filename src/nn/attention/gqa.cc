@@ -19,6 +19,7 @@ class Gqa final : public Attention {
 
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var qkv = linear(context.op, x, qkv_, {.bias = qkv_bias_, .dropout = {}, .residual = nullptr});
+    parts_.clip(context.op, qkv);
     if (const auto norms = parts_.qk_norms(0, spec_.query_width()); !norms.empty())
       normalize_heads_in_place(context.op, qkv, norms);
     rotate(context, qkv);

@@ -20,10 +20,12 @@ class GqaCross final : public Attention {
 
   Var forward(const ForwardContext& context, const Var& x, LinearEnd end) const override {
     Var q = linear(context.op, x, q_, {.bias = q_bias_, .dropout = {}, .residual = nullptr});
+    parts_.clip(context.op, q);
     if (const auto norms = parts_.qk_norms(0, -1); !norms.empty()) normalize_heads_in_place(context.op, q, norms);
     Var kv;
     if (context.source) {
       kv = linear(context.op, context.source->hidden, kv_, {.bias = kv_bias_, .dropout = {}, .residual = nullptr});
+      parts_.clip(context.op, kv);
       if (const auto norms = parts_.qk_norms(-1, 0); !norms.empty()) normalize_heads_in_place(context.op, kv, norms);
     }
     const Var heads =

@@ -1,5 +1,7 @@
 #include "nn/attention/gqa_parts.h"
 
+#include "ops/clamp.h"
+
 namespace transept {
 namespace {
 
@@ -52,6 +54,10 @@ std::vector<HeadNorm> GqaParts::qk_norms(int64_t query_column, int64_t key_colum
   add(query_column, spec_.num_attention_heads, q_norm_);
   add(key_column, spec_.num_key_value_heads, k_norm_);
   return parts;
+}
+
+void GqaParts::clip(const OpContext& op, const Var& x) const {
+  if (spec_.clip_qkv > 0) clamp_in_place(op, x, static_cast<float>(spec_.clip_qkv));
 }
 
 Var GqaParts::project(const OpContext& op, const Var& heads, LinearEnd end) const {

@@ -20,6 +20,8 @@ class GqaParts {
   // Norms of the query heads at `query_column` and the key heads at `key_column` of a row; of none when the spec has
   // none. A column of -1: those heads are not there.
   std::vector<HeadNorm> qk_norms(int64_t query_column, int64_t key_column) const;
+  // Holds queries, keys or values between the bounds of the spec, where it has some.
+  void clip(const OpContext& op, const Var& x) const;
   // heads [rows, query_width] through the output projection.
   Var project(const OpContext& op, const Var& heads, LinearEnd end) const;
 

@@ -20,6 +20,8 @@ inline ActivationKind activation_kind(Activation a) {
       return ActivationKind::kSilu;
     case Activation::kSigmoid:
       return ActivationKind::kSigmoid;
+    case Activation::kClampedSilu:
+      return ActivationKind::kClampedSilu;
   }
   return ActivationKind::kRelu;
 }

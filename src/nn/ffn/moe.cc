@@ -41,10 +41,14 @@ class Moe final : public FeedForward {
         .choice = spec_.router_choice == RoutedBy::kExperts ? RouterChoice::kExperts : RouterChoice::kTokens,
         .capacity_factor = 0};
     params_.gate = place.parameters.param(place.prefix + "router.weight");
+    params_.gate_bias = place.parameters.param(place.prefix + "router.bias");
     params_.activation = activation_kind(form.activation);
     params_.gated = form.gated;
-    params_.in = place.parameters.param(place.prefix + "experts." + form.in_name() + ".weight");
-    params_.down = place.parameters.param(place.prefix + "experts.down.weight");
+    const std::string experts = place.prefix + "experts.";
+    params_.in = place.parameters.param(experts + form.in_name() + ".weight");
+    params_.in_bias = place.parameters.param(experts + form.in_name() + ".bias");
+    params_.down = place.parameters.param(experts + "down.weight");
+    params_.down_bias = place.parameters.param(experts + "down.bias");
     if (spec_.has_shared())
       shared_ = build_dense(spec_.shared(place.layer_spec.ffn), place.parameters, place.prefix + "shared_expert.");
   }

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/memory_watch.h"
 #include "cli/model_argument.h"
 #include "infer/decoder.h"
 #include "kernels/attention.h"
@@ -183,6 +184,7 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
     selected = [o, decode, &globals, repeats] {
       Sizes{{{"--tokens", o->tokens}, {"--cached", o->cached + 1}}}.check();
       ThreadPool pool = globals.pool();
+      const MemoryWatch watch(pool);
       const auto model = model_to_time(o->model, false, pool);
       Decoder decoder(*model, pool, o->cached + o->tokens);
       const std::vector<int32_t> before = random_tokens(model->spec(), o->cached),
@@ -205,7 +207,9 @@ void bench_prefill_decode(CLI::App* sub, bool decode, const Globals& globals, co
       std::sort(seconds.begin(), seconds.end());
       const double median = seconds[seconds.size() / 2];
       print(globals,
-            {{"tokens_per_second", static_cast<double>(o->tokens) / median}, {"cache_bytes", decoder.cache_bytes()}},
+            {{"tokens_per_second", static_cast<double>(o->tokens) / median},
+             {"cache_bytes", decoder.cache_bytes()},
+             {"peak_memory_bytes", watch.peak()}},
             {median, whole.repeats}, pool.threads());
       return 0;
     };

@@ -6,20 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/problem.h"
 #include "base/stop_request.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/memory_watch.h"
 #include "cli/model_argument.h"
 #include "cli/training_samples.h"
 #include "convert/model_folder.h"
 #include "data/pairs.h"
-#include "kernels/gemm.h"
 #include "kernels/isa.h"
 #include "plan/plan.h"
 #include "study/training_report.h"
-#include "tensor/floats.h"
 #include "train/loop.h"
 #include "train/metrics.h"
 
@@ -250,17 +248,6 @@ void check_same(const Json& recorded, const Json& now) {
   throw_if_any(std::move(problems));
 }
 
-// The first products bring in the math library's code and its scratch in each thread: the program's own memory,
-// whatever the model.
-void first_products(ThreadPool& pool) {
-  constexpr int64_t kRows = 2048, kWidth = 512;
-  const Floats x(kRows * kWidth), y(kRows * kWidth), w(kWidth * kWidth);
-  const Rows in{x.data(), kRows, kWidth, kWidth}, out{y.data(), kRows, kWidth, kWidth};
-  gemm_xwt(pool, in, w.data(), kWidth, 0.f, out);
-  gemm_xw(pool, out, w.data(), kWidth, 0.f, in);
-  gemm_ytx(pool, out, in, w.data());
-}
-
 PlanOptions plan_options(const TrainConfig& c) {
   PlanOptions p;
   p.context = c.context;
@@ -324,9 +311,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
 
   const Plan plan = make_plan(spec, plan_options(o.config));
   ThreadPool pool = globals.pool();
-  first_products(pool);
-  const int64_t base = resident_bytes();
-  reset_peak_resident();
+  const MemoryWatch watch(pool);
   Model model(spec, true);
   model.parameters().initialize(spec, o.config.seed, pool);
   if (!o.init.empty()) load_weights(model, o.init);
@@ -358,7 +343,7 @@ int run(Options o, const Globals& globals, bool seed_given) {
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
   const LoopResult r =
       run_training(model, pool, corpus, vocabulary, o.config, o.out, run_record, resume, flops_per_token, hooks);
-  const int64_t peak = std::max<int64_t>(0, peak_resident_bytes() - base);
+  const int64_t peak = watch.peak();
 
   const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));
   Json summary{{"out", o.out},

@@ -72,7 +72,7 @@ class Convert(Prepared):
     def test_refusals(self):
         model, out = self.models["llama"], self.tmp / "out"
         for more, word in {("--dtype", "q4"): "f32, f16 and bf16", ("--family", "lama"): "gpt_neox", ("--family", "gpt2"): "gpt2: ",
-                           ("--max-shard-size", "0GB"): "--max-shard-size", ("--max-shard-size", "5TB"): "5TB"}.items():
+                           ("--max-shard-size", "0GB"): "--max-shard-size", ("--max-shard-size", "5PB"): "5PB"}.items():
             with self.subTest(more=more):
                 self.assert_refused("convert", model, "--out", out, *more, status=2, says=[word])
         self.assertFalse(out.exists())

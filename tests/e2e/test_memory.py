@@ -7,9 +7,13 @@ from pathlib import Path
 
 from harness import Case, main
 
-# Of the plan. The arena may leave gaps that fit no buffer; beside it there are code, threads and the math library's scratch.
-ACTIVATIONS = 0.06
-PEAK = 0.10
+# Of the plan. The arena may leave gaps that fit no buffer, most where a part of a layer is computed again; beside it there are code, threads
+# and the math library's scratch.
+ACTIVATIONS, PEAK = 0.05, 0.05
+RECOMPUTED_ACTIVATIONS, RECOMPUTED_PEAK = 0.09, 0.09
+
+TRAINED = [("bench-a", 256, 16), ("bench-b", 512, 8), ("bench-c", 2048, 2), ("small-30m", 512, 8), ("small-moe", 256, 16), ("small-mla", 256, 16)]
+RUN = [("gpt2", 1024), ("opt-125m", 512), ("pythia-160m", 512), ("small-135m", 2048), ("smollm2-135m", 512), ("qwen2-0.5b", 512)]
 
 WIDE = {  # GPT-2's form with the norms of the first transformer: post placement, learned positions, biases, dropout
     "name": "wide-post", "topology": "decoder", "vocab_size": 8192, "hidden_size": 768, "max_position_embeddings": 128, "dropout": 0.1,
@@ -27,9 +31,9 @@ def stored_elements(path: Path) -> int:
 
 
 class Memory(Case):
-    def check(self, spec, context: int, batch: int, recompute: bool):
+    def check(self, spec, context: int, batch: int, recompute: str = "none"):
         self.run_ok("synth", "--bytes", 30000, "--out", self.tmp / "text.txt")
-        flags = ["--context", context, "--batch", batch, *(["--recompute"] if recompute else [])]
+        flags = ["--context", context, "--batch", batch, "--recompute", recompute]
         got = self.json("train", spec, "--data", self.tmp / "text.txt", "--out", self.tmp / "out", "--overwrite", "--steps", 2, "--eval-every", 0,
                         "--tokenizer", "byte", *flags)
         plan = self.json("plan", spec, *flags)
@@ -37,7 +41,9 @@ class Memory(Case):
 
         total = plan["parameters"]["total"]
         self.assertEqual(total, got["parameters"]["total"])
-        self.assertEqual(total, stored_elements(self.tmp / "out/checkpoint/model.safetensors"))
+        # A family's form may hold rows that no token reads (OPT's table of positions): the folder's own plan has them.
+        self.assertEqual(self.json("plan", self.tmp / "out/checkpoint")["parameters"]["total"],
+                         stored_elements(self.tmp / "out/checkpoint/model.safetensors"))
 
         planned, measured = plan["memory"], got["memory"]
         self.assertEqual((planned["training_weights"], planned["gradients"], planned["optimizer"]), (4 * total, 4 * total, 8 * total))
@@ -45,25 +51,34 @@ class Memory(Case):
         for part in ("gradients", "optimizer"):
             self.assertEqual(measured[part], planned[part], part)
         self.assertGreaterEqual(measured["activations"], planned["activations"])
-        self.assertLess(measured["activations"], planned["activations"] * (1 + ACTIVATIONS))
-        self.assertGreater(planned["peak_training"], 200 << 20, "too small a shape says nothing")
-        self.assertLess(abs(measured["peak_training"] / planned["peak_training"] - 1), PEAK, (measured, planned))
+        activations, peak = (ACTIVATIONS, PEAK) if recompute == "none" else (RECOMPUTED_ACTIVATIONS, RECOMPUTED_PEAK)
+        self.assertLess(measured["activations"], planned["activations"] * (1 + activations))
+        self.assertGreater(planned["peak_training"], 150 << 20, "too small a shape says nothing")
+        self.assertLess(abs(measured["peak_training"] / planned["peak_training"] - 1), peak, (measured, planned))
 
-    def test_narrow_and_short(self):
-        for recompute in (False, True):
+    def test_training(self):
+        for preset, context, batch in TRAINED:
+            with self.subTest(preset=preset):
+                self.check(preset, context, batch)
+
+    def test_recomputation(self):
+        for recompute in ("selective", "full"):
             with self.subTest(recompute=recompute):
                 self.check("bench-a", 256, 16, recompute)
 
-    def test_long(self):
-        for recompute in (False, True):
-            with self.subTest(recompute=recompute):
-                self.check("bench-c", 2048, 2, recompute)
-
     def test_wide_post_norm(self):
         spec = self.file("wide.json", json.dumps(WIDE))
-        for recompute in (False, True):
+        for recompute in ("none", "selective", "full"):
             with self.subTest(recompute=recompute):
                 self.check(spec, 128, 16, recompute)
+
+    def test_inference(self):
+        for preset, tokens in RUN:
+            with self.subTest(preset=preset):
+                planned = self.json("plan", preset, "--context", tokens)["memory"]["peak_inference"]
+                measured = self.json("bench", "prefill", preset, "--tokens", tokens, "--repeats", 1, "--seconds", 0)
+                self.assertEqual(measured["cache_bytes"], self.json("plan", preset, "--context", tokens)["kv_cache"]["bytes"])
+                self.assertLess(abs(measured["peak_memory_bytes"] / planned - 1), PEAK, (measured, planned))
 
 
 if __name__ == "__main__":

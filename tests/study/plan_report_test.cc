@@ -15,7 +15,7 @@ TEST(PlanReport, OneModel) {
   EXPECT_TRUE(page.problems.empty());
   EXPECT_EQ(page.all("figure", "chart").size(), 3u);
   const std::string html = render_report(plan_page(plan));
-  for (const char* part : {"7,241,732,096", "4.00 GiB", "palm_without_embedding", "Window"})
+  for (const char* part : {"7,241,732,096", "512 MiB", "palm_without_embedding", "Window"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   // An encoder caches nothing.
   EXPECT_EQ(check_page(render_report(plan_page(make_plan(preset("bert-base"), {})))).all("figure", "chart").size(), 2u);

@@ -1,4 +1,4 @@
-"""Pages of plans, opened in Chromium: nothing is asked of the network, nothing is complained of, everything that should be drawn is."""
+"""Pages of plans and scaling laws, opened in Chromium: nothing is asked of the network, nothing is complained of, everything that should be drawn is."""
 
 from browser import Browser
 from harness import Case, main
@@ -38,6 +38,17 @@ class Pages(Case):
             by_size = browser.run(rows)
             totals = {p["name"]: p["parameters"] for p in presets}
             self.assertEqual([totals[name] for name in by_size], sorted(totals.values()))
+
+    def test_scaling_laws(self):
+        path = self.tmp / "scale.html"
+        self.run_ok("scale", "--flops", "1e21", "--smaller", "1B", "--out", path)
+        with Browser() as browser:
+            self.check(browser, path, {})
+            self.assertEqual(browser.visible(".chart"), browser.run("return document.querySelectorAll('.chart').length"))
+            self.assertGreaterEqual(browser.visible(".chart"), 3)
+            # Each chart draws something, at the one size that shows.
+            drawn = "return [...document.querySelectorAll('.chart')].every((c) => c.querySelectorAll('svg path.line, svg .marker, svg rect').length > 0)"
+            self.assertTrue(browser.run(drawn))
 
     def test_a_fault_is_seen(self):
         path = self.file("faulty.html", "<title>t</title><body style='width:3000px'><img src='http://127.0.0.1:9/x.png'><script>nope()</script>")

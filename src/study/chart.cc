@@ -20,6 +20,7 @@ namespace {
 constexpr double kCharWidth = 6.7;
 constexpr double kLegendRow = 20;
 constexpr double kTickGap = 8;
+constexpr double kWideLetter = 6;   // by which an M is wider than the average glyph
 constexpr size_t kAllMarkers = 40;  // a series of no more points shows each of them
 constexpr double kFewMarkers = 8;   // a longer one about so many, to tell it from the others without colour
 
@@ -246,7 +247,7 @@ std::string plot_svg(const Chart& chart, std::vector<double> xs, std::vector<dou
   const std::vector<Tick> y_ticks = make_ticks(y_range.low, y_range.high, y_wanted, chart.y.log);
   double label_width = 0;
   for (const Tick& t : y_ticks) label_width = std::max(label_width, text_width(t.label));
-  const double left = label_width + kTickGap + 2, right = width - 14;
+  const double left = label_width + kTickGap + kWideLetter, right = width - 14;
   const std::vector<Tick> x_ticks =
       make_ticks(x_range.low, x_range.high,
                  std::max(2, static_cast<int>((right - left) / (width < kLargeChart ? 80 : 110))), chart.x.log);

@@ -69,6 +69,7 @@ svg .name,svg .value{paint-order:stroke;stroke:var(--paper);stroke-width:3px;str
 .axis{stroke:var(--edge);stroke-width:1}
 .line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
 .dashed{stroke-dasharray:6 4}
+.points svg{pointer-events:auto}
 .marker{stroke:var(--paper);stroke-width:.75}
 .band{fill-opacity:.16}
 .whisker{stroke:var(--text);stroke-width:1.25}
@@ -93,7 +94,7 @@ th,td{text-align:left;padding:.45rem 1.25rem .45rem 0;border-bottom:1px solid va
 th:last-child,td:last-child{padding-right:.25rem}
 th.n,td.n{text-align:right;white-space:nowrap}
 thead th{font-weight:600;color:var(--muted);font-size:.8125rem;white-space:nowrap;border-bottom-color:var(--edge)}
-tbody th{font-weight:400}
+tbody th{font-weight:400;white-space:nowrap}
 details thead th{position:sticky;top:0;background:var(--paper)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}

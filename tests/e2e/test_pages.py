@@ -32,6 +32,12 @@ class Pages(Case):
             self.check(browser, one, {".chart": 3, ".lines .plot path.line": 1})
 
             browser.open(everything)
+            under_pointer = """const marks = [...document.querySelectorAll('.points .plot g')].filter((g) => g.checkVisibility());
+                const box = marks[0].getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+                return [marks[0], document.elementFromPoint(x, y).closest('g')].map((g) => g.querySelector('title').textContent)"""
+            mine, found = browser.run(under_pointer)
+            self.assertEqual(mine, found)
+            self.assertIn(found, [p["name"] for p in presets])
             rows = "return [...document.querySelectorAll('.table tbody tr')].map((row) => row.cells[0].textContent)"
             self.assertEqual(browser.run(rows), [p["name"] for p in presets])
             browser.click(".table thead th:nth-child(2) button")

@@ -8,6 +8,7 @@
 #include "base/problem.h"
 #include "ckpt/safetensors.h"
 #include "convert/family.h"
+#include "plan/machine_type.h"
 #include "plan/scaling_runs.h"
 #include "support/temp_folder.h"
 #include "text/tokenizer.h"
@@ -88,14 +89,22 @@ void read_scaling_runs(std::string_view bytes) {
     TRANSEPT_CHECK(run.params > 0 && run.tokens > 0 && run.loss > 0 && run.flops() < 1e300);
 }
 
+void read_machines(std::string_view bytes) {
+  for (const MachineType& machine : read_machine_types(parse_json(bytes, "machines"), "machines")) {
+    TRANSEPT_CHECK(machine.training_peak().flops_per_second > 0 && machine.read_bytes_per_second(1e9) > 0);
+    read_machine_types(to_json(machine), "written");
+  }
+}
+
 }  // namespace
 
 std::span<const Reader> readers() {
-  static constexpr std::array<Reader, 5> all{{{"safetensors", read_safetensors},
+  static constexpr std::array<Reader, 6> all{{{"safetensors", read_safetensors},
                                               {"config", read_config},
                                               {"tokenizer_json", read_tokenizer_json},
                                               {"sentencepiece", read_sentencepiece},
-                                              {"scaling_runs", read_scaling_runs}}};
+                                              {"scaling_runs", read_scaling_runs},
+                                              {"machines", read_machines}}};
   return all;
 }
 

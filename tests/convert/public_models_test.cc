@@ -154,6 +154,39 @@ TEST(PublicModels, CachesOfTheAttentionKinds) {
   EXPECT_EQ(cache("mistral-7b-v0.3", 131072).bytes, int64_t{1} << 34);
 }
 
+// Tables of models write beside the keys of a config.json what its family always is; another value is another model.
+TEST(PublicModels, NotesInTables) {
+  const struct {
+    const char* id;
+    Json right, wrong;
+  } notes[] = {{"bloom-560m", {{"position", "alibi"}}, {{"position", "rope"}}},
+               {"gemma-2-2b", {{"layer_pattern", "LG"}}, {{"layer_pattern", "LLG"}}},
+               {"olmo-7b", {{"norm", "non-parametric LayerNorm"}}, {{"norm", "rmsnorm"}}},
+               {"command-r-v01", {{"parallel_block", true}}, {{"parallel_block", false}}},
+               {"starcoder2-3b", {{"attention_bias", true}}, {{"attention_bias", false}}},
+               {"gpt-oss-120b", {{"layer_pattern", "LG"}}, {{"layer_pattern", "G"}}}};
+  for (const auto& n : notes) {
+    SCOPED_TRACE(n.id);
+    const auto model =
+        std::find_if(models().begin(), models().end(), [&](const Json& m) { return m.at("id") == n.id; });
+    ASSERT_NE(model, models().end());
+    Json config = model->at("config");
+    config.update(n.right);
+    EXPECT_EQ(make_plan(read_config(config), {}).parameters.total, model->at("total"));
+    config.update(n.wrong);
+    EXPECT_THROW(read_config(config), InputError);
+  }
+  // DBRX with the keys of its two groups beside the others, and BERT without the name of a class.
+  const Json dbrx = {{"model_type", "dbrx"},     {"d_model", 6144},      {"n_layers", 40},      {"n_heads", 48},
+                     {"kv_n_heads", 8},          {"vocab_size", 100352}, {"moe_top_k", 4},      {"moe_num_experts", 16},
+                     {"ffn_hidden_size", 10752}, {"clip_qkv", 8},        {"rope_theta", 500000}};
+  EXPECT_EQ(make_plan(read_config(dbrx), {}).parameters.total, 131596523520);
+  const Json bert = {{"model_type", "bert"}, {"num_hidden_layers", 12},   {"num_attention_heads", 12},
+                     {"hidden_size", 768},   {"intermediate_size", 3072}, {"vocab_size", 30522},
+                     {"hidden_act", "gelu"}};
+  EXPECT_EQ(make_plan(read_config(bert), {}).parameters.total, 109482240);
+}
+
 // B37 of the collected bugs: a tied matrix counted twice or left out of the FLOPs, and caches from query heads or from
 // hidden_size / heads.
 TEST(B37, PlannerBasics) {

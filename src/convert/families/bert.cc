@@ -41,7 +41,7 @@ void encoder(ConfigMap& map, ArchSpec& spec, int64_t types, int64_t unread_rows,
     position.offset = unread_rows;
     spec.max_position_embeddings = positions - unread_rows;
     spec.embedding_norm = true;
-    const bool bare = is_base_class(map.value("architectures"), base);
+    const bool bare = !map.has("architectures") || is_base_class(map.value("architectures"), base);
     spec.head_transform = spec.head_bias = !bare;
     spec.pooler = bare;
     spec.pooling = Pooling::kCls;

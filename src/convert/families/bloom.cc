@@ -26,6 +26,7 @@ void bloom(ConfigMap& map, ArchSpec& spec) {
   map("hidden_dropout", spec.dropout, 0.0);
   map.require("apply_residual_connection_post_layernorm", false, "the residual stream is taken behind the norm");
   map_position<AlibiPosition>(map, layer);
+  map.require("position", "alibi", "positions are others than biases by distance");
   map.demand(layer.ffn.intermediate_size == times(4, spec.hidden_size),
              "ffn.intermediate_size is not four times hidden_size");
   map.ignore({"attention_dropout", "attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion",

@@ -18,6 +18,7 @@ void cohere_layer(ConfigMap& map, ArchSpec& spec, LayerSpec& layer, int64_t head
   map("intermediate_size", layer.ffn.intermediate_size);
   map.choice("hidden_act", layer.ffn.kind, gated_activations(), "silu");
   map("logit_scale", spec.logit_scale, 0.0625);
+  map.require("parallel_block", true, "the feed-forward sublayer reads what attention left");
   map.ignore({"attention_dropout"});
   if (map.reading()) layer.block.form = BlockForm::kParallel;
 }

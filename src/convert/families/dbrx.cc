@@ -26,6 +26,19 @@ void dbrx_experts(ConfigMap& in, const ArchSpec& spec, LayerSpec& layer) {
   in.require("uniform_expert_assignment", false, "tokens do not choose their experts");
 }
 
+// Tables of models write the keys of both groups beside the others.
+void dbrx_flat(ConfigMap& map, LayerSpec& layer) {
+  GqaSpec& attention = std::get<GqaSpec>(layer.attention);
+  const auto flat = [&](const char* key, int64_t& value) {
+    if (map.has(key)) map(key, value);
+  };
+  flat("kv_n_heads", attention.num_key_value_heads);
+  flat("ffn_hidden_size", layer.ffn.intermediate_size);
+  flat("moe_num_experts", layer.moe.num_experts);
+  flat("moe_top_k", layer.moe.num_experts_per_tok);
+  if (map.has("clip_qkv")) map_clip(map, attention);
+}
+
 void dbrx(ConfigMap& map, ArchSpec& spec) {
   LayerSpec layer = map.common(spec);
   map("vocab_size", spec.vocab_size, 32000);
@@ -51,6 +64,7 @@ void dbrx(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, rope, spec.max_position_embeddings, defaults);
   map.demand(static_cast<bool>(layer.moe), "a layer has no experts");
   map.group("ffn_config", [&](ConfigMap& in) { dbrx_experts(in, spec, layer); });
+  dbrx_flat(map, layer);
   map.ignore({"emb_pdrop", "output_router_logits", "router_aux_loss_coef"});
   map.layers("n_layers", spec, layer, 24);
 }

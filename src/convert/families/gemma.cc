@@ -77,6 +77,7 @@ void gemma2(ConfigMap& map, ArchSpec& spec) {
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map.layers("num_hidden_layers", spec, layer);
   map.ignore({"cache_implementation"});
+  map.require("layer_pattern", "LG", "layers with a window and without one do not take turns");
   map_layer_windows(map, spec, 4096, [](size_t i) { return i % 2 == 0; });
 }
 

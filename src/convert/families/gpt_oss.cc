@@ -38,6 +38,7 @@ void gpt_oss(ConfigMap& map, ArchSpec& spec) {
     moe.scoring_func = ScoringFunc::kSoftmaxOfChosen;
   }
   map.layers("num_hidden_layers", spec, layer, 36);
+  map.require("layer_pattern", "LG", "layers with a window and without one do not take turns");
   map_layer_windows(map, spec, 128, [](size_t i) { return i % 2 == 0; });
 }
 

@@ -31,6 +31,7 @@ void olmo(ConfigMap& map, ArchSpec& spec) {
   olmo_layer(map, spec, layer, 2048);
   LayerNormSpec& norm = map.kind<LayerNormSpec>(layer.norm, "norm");
   if (map.reading()) norm = {.eps = 1e-5, .bias = false, .elementwise_affine = false};
+  map.require("norm", "non-parametric LayerNorm", "the norm is another one");
   map_clip(map, std::get<GqaSpec>(layer.attention));
   map.layers("num_hidden_layers", spec, layer);
 }

@@ -18,6 +18,8 @@ void starcoder2(ConfigMap& map, ArchSpec& spec) {
   map("intermediate_size", layer.ffn.intermediate_size, 12288);
   map.choice("hidden_act", layer.ffn.kind, plain_activations(), "gelu_pytorch_tanh");
   map("use_bias", layer.ffn.bias, true);
+  map.require("attention_bias", layer.ffn.bias,
+              "attention has biases where the network has none, or the other way round");
   map_rope(map, map_position<RopePosition>(map, layer), spec.max_position_embeddings);
   map("residual_dropout", spec.dropout, 0.0);
   map.require("mlp_type", "default", "the feed-forward network is gated");

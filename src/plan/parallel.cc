@@ -83,6 +83,7 @@ struct Split {
   const ArchSpec& spec;
   const ParallelLayout& layout;
   const TrainingSetup& training;
+  std::vector<ParamDecl> parameters;
 
   int64_t element() const { return training.precision.element_bytes; }
   int64_t sequences() const { return training.batch / layout.data / layout.micro_batches; }
@@ -99,7 +100,7 @@ StageMemory memory_of(const Split& s, const Stage& stage, int64_t in_flight) {
   StageMemory m{.first_layer = stage.first, .layers = stage.count, .in_flight = in_flight};
   Count parameters, weights, gradients, master, moments;
   std::vector<Count> by_layer(s.spec.layers.size());
-  for (const ParamDecl& decl : s.spec.declare().decls()) {
+  for (const ParamDecl& decl : s.parameters) {
     if (!stage.holds(s.spec, decl)) continue;
     const Count n = rank_elements(decl, s.layout);
     const auto share = [&](int64_t from) {
@@ -151,7 +152,7 @@ Traffic data_traffic(const Split& s, const Stage& stage) {
   Traffic t{.kind = "data",
             .operation =
                 s.layout.zero == 0 ? "all-reduce of gradients" : "reduce-scatter of gradients, all-gather of weights"};
-  for (const ParamDecl& decl : s.spec.declare().decls()) {
+  for (const ParamDecl& decl : s.parameters) {
     if (!stage.holds(s.spec, decl)) continue;
     const double bytes = static_cast<double>(rank_elements(decl, s.layout).value()) * element;
     t.bytes += bytes * others(replicas(decl, s.layout)) * (gradient_rounds + weight_rounds);
@@ -281,7 +282,7 @@ Problems check_layout(const ArchSpec& spec, const ParallelLayout& layout, const 
 }
 
 ParallelPlan plan_parallel(const ArchSpec& spec, const ParallelLayout& layout, const TrainingSetup& training) {
-  const Split s{spec, layout, training};
+  const Split s{spec, layout, training, spec.declare().decls()};
   ParallelPlan plan;
   plan.layout = layout;
   plan.ranks = layout.ranks();

@@ -58,6 +58,9 @@ int64_t replicas(const ParamDecl& decl, const ParallelLayout& layout) {
 struct Stage {
   int64_t first = 0, count = 0;
   bool opens = false, closes = false;  // it has the embeddings; the head
+  std::span<const LayerSpec> layers(const ArchSpec& spec) const {
+    return std::span(spec.layers).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  }
   // A tied table stands on both ends.
   bool holds(const ArchSpec& spec, const ParamDecl& decl) const {
     if (decl.encoder) return true;  // an encoder-decoder is one stage
@@ -130,8 +133,7 @@ StageMemory memory_of(const Split& s, const Stage& stage, int64_t in_flight) {
                     s.layout.tensor;
     return m;
   }
-  const std::span<const LayerSpec> layers(s.spec.layers.data() + stage.first, static_cast<size_t>(stage.count));
-  const RunOfLayers run = run_of_layers(s.spec, layers, rows, s.training.recompute);
+  const RunOfLayers run = run_of_layers(s.spec, stage.layers(s.spec), rows, s.training.recompute);
   Count head;
   if (stage.closes) {
     const Count chunk = Count(std::min(rows.own.value(), logit_rows(s.spec.vocab_size))) * s.spec.vocab_size;
@@ -170,8 +172,7 @@ Traffic tensor_traffic(const Split& s, const Stage& stage) {
     return static_cast<double>(5 * sublayers + 2 * again);
   };
   double own = 2.0 * (stage.opens + stage.closes), source = 0;  // a lookup's sum, a head's input, and back
-  for (int64_t i = stage.first; i < stage.first + stage.count; ++i)
-    own += passes(s.spec.layers[static_cast<size_t>(i)]);
+  for (const LayerSpec& layer : stage.layers(s.spec)) own += passes(layer);
   for (const LayerSpec& layer : s.spec.encoder.layers) source += passes(layer);
   const double rows = own * s.step_rows(s.micro_rows()) + source * s.step_rows(s.micro_source_rows());
   return {.kind = "tensor",
@@ -190,9 +191,8 @@ Traffic pipeline_traffic(const Split& s) {
 // Each token's choices go to their experts and come back, forward and backward.
 Traffic expert_traffic(const Split& s, const Stage& stage) {
   double choices = 0;
-  for (int64_t i = stage.first; i < stage.first + stage.count; ++i) {
-    const MoeSpec& moe = s.spec.layers[static_cast<size_t>(i)].moe;
-    if (moe) choices += static_cast<double>(moe.num_experts_per_tok);
+  for (const LayerSpec& layer : stage.layers(s.spec)) {
+    if (layer.moe) choices += static_cast<double>(layer.moe.num_experts_per_tok);
   }
   const double passes = s.training.recompute == Recompute::kNone ? 4 : 6;
   const double whole = s.step_rows() * static_cast<double>(s.spec.hidden_size * s.element());
@@ -206,8 +206,7 @@ Traffic expert_traffic(const Split& s, const Stage& stage) {
 Traffic context_traffic(const Split& s, const Stage& stage) {
   const int64_t chunk = s.training.context / s.layout.context;
   double elements_sent = 0;
-  for (int64_t i = stage.first; i < stage.first + stage.count; ++i) {
-    const LayerSpec& layer = s.spec.layers[static_cast<size_t>(i)];
+  for (const LayerSpec& layer : stage.layers(s.spec)) {
     int64_t width = 0, hops = s.layout.context - 1;
     for (const CacheRow& row : std::visit([](const auto& a) { return a.cache_rows(); }, layer.attention))
       width += row.width;

@@ -28,28 +28,6 @@ GroupRule rule_of(std::string_view group_key) {
   return rule;
 }
 
-Json merge_documents(Json base, const Json& over) {
-  if (!base.is_object() || !over.is_object()) return over;
-  base.erase("name");
-  base.erase("description");
-  if (over.contains("layers") || over.contains("num_hidden_layers")) {
-    base.erase("layers");
-    base.erase("num_hidden_layers");
-  }
-  for (const auto& [key, value] : over.items()) {
-    const auto rule =
-        std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
-    if (!base.contains(key)) {
-      base[key] = value;
-    } else if (rule != group_rules().end()) {
-      base[key] = merge_group(*rule, base[key], value);
-    } else {
-      base[key] = is_stack_key(key) ? merge_documents(base[key], value) : value;
-    }
-  }
-  return base;
-}
-
 }  // namespace
 
 const std::vector<GroupRule>& group_rules() {
@@ -78,6 +56,28 @@ Json merge_group(const GroupRule& rule, const Json& base, const Json& over) {
     merged[key] = both ? merge_group(*inner, merged[key], value) : value;
   }
   return merged;
+}
+
+Json merge_documents(Json base, const Json& over) {
+  if (!base.is_object() || !over.is_object()) return over;
+  base.erase("name");
+  base.erase("description");
+  if (over.contains("layers") || over.contains("num_hidden_layers")) {
+    base.erase("layers");
+    base.erase("num_hidden_layers");
+  }
+  for (const auto& [key, value] : over.items()) {
+    const auto rule =
+        std::find_if(group_rules().begin(), group_rules().end(), [&](const GroupRule& r) { return r.key == key; });
+    if (!base.contains(key)) {
+      base[key] = value;
+    } else if (rule != group_rules().end()) {
+      base[key] = merge_group(*rule, base[key], value);
+    } else {
+      base[key] = is_stack_key(key) ? merge_documents(base[key], value) : value;
+    }
+  }
+  return base;
 }
 
 Json expand_extends(const Json& document, const PresetLookup& find, const std::vector<std::string>& preset_names,

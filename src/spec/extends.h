@@ -27,6 +27,10 @@ const std::vector<GroupRule>& group_rules();
 // keys do not apply, save the kept ones. What is no object is left for the reader to refuse.
 Json merge_group(const GroupRule& rule, const Json& base, const Json& over);
 
+// A spec document laid over another, group by group; the base's name and description are not inherited, and its layers
+// are not where `over` has its own.
+Json merge_documents(Json base, const Json& over);
+
 using PresetLookup = std::function<std::optional<Json>(std::string_view name)>;
 
 // The document with its chain of "extends" resolved, group by group; the extended document's name and description are

@@ -1,7 +1,6 @@
 // transept train: a spec and text to a trained model.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -15,8 +14,10 @@
 #include "cli/training_samples.h"
 #include "convert/model_folder.h"
 #include "data/pairs.h"
+#include "data/tokenizer_choice.h"
 #include "kernels/isa.h"
 #include "plan/plan.h"
+#include "study/model_io.h"
 #include "study/training_report.h"
 #include "train/loop.h"
 #include "train/metrics.h"
@@ -83,9 +84,10 @@ void fill_defaults(Options& o, const ArchSpec& spec) {
     c.examples.objective = default_objective(stacks_of(spec.topology), are_pairs(data));
   }
   if (!given(o, "context")) c.context = std::min(spec.max_position_embeddings, kUsualContext);
-  if (!given(o, "warmup")) c.schedule.warmup_steps = std::min<int64_t>(100, c.schedule.total_steps / 10);
-  if (!given(o, "min-lr")) c.schedule.minimum = c.schedule.peak / 10;
-  if (!given(o, "decay-steps")) c.schedule.decay_steps = c.schedule.total_steps / 5;
+  const Schedule usual = usual_schedule(c.schedule.kind, c.schedule.peak, c.schedule.total_steps);
+  if (!given(o, "warmup")) c.schedule.warmup_steps = usual.warmup_steps;
+  if (!given(o, "min-lr")) c.schedule.minimum = usual.minimum;
+  if (!given(o, "decay-steps")) c.schedule.decay_steps = usual.decay_steps;
 }
 
 void check_options(const Options& o) {
@@ -98,88 +100,6 @@ void check_options(const Options& o) {
   if (o.minutes > 0 && given(o, "steps")) problems.push_back({"--minutes", "and --steps cannot both be given", ""});
   if (o.resume && o.overwrite) problems.push_back({"--resume", "and --overwrite cannot both be given", ""});
   throw_if_any(std::move(problems));
-}
-
-// Tokens of a vocabulary below this are better as bytes.
-constexpr int64_t kByteVocab = 1024;
-
-int64_t bpe_size(const std::string& choice) {
-  int64_t size = 0;
-  const char* const end = choice.data() + choice.size();
-  const auto [at, error] = std::from_chars(choice.data() + choice.find(':') + 1, end, size);
-  if (error != std::errc() || at != end)
-    throw InputError("--tokenizer", "\"" + choice + "\" names no size", "write it as bpe:4096");
-  return size;
-}
-
-// How many sentinels are added to a vocabulary: a hundred, as T5 has, or what the context needs where that is more;
-// less where the spec has no room for them.
-int64_t sentinels_for(const TrainConfig& c, int64_t room) {
-  if (c.examples.objective != Objective::kSpan) return 0;
-  constexpr int64_t kUsualSentinels = 100;
-  const int64_t needed = span_counts(span_window(c.context)).spans + 1;
-  return std::max(needed, std::min(room, std::max(kUsualSentinels, needed)));
-}
-
-bool needs_mask(Objective objective) { return objective == Objective::kMlm || objective == Objective::kDenoise; }
-
-// What a config.json says of the vocabulary's special tokens.
-Json token_ids(const Tokenizer& tokenizer, const ArchSpec& spec) {
-  Json ids = Json::object();
-  const auto add = [&](const char* key, std::optional<int32_t> id) {
-    if (id) ids[key] = *id;
-  };
-  add("bos_token_id", tokenizer.bos());
-  add("eos_token_id", tokenizer.eos());
-  add("pad_token_id", tokenizer.pad());
-  if (spec.encoder_decoder()) add("decoder_start_token_id", decoder_start(tokenizer));
-  return ids;
-}
-
-std::unique_ptr<Tokenizer> make_tokenizer(const std::string& choice, const ArchSpec& spec, const TextFiles& texts,
-                                          const TrainConfig& config) {
-  const bool extend = needs_mask(config.examples.objective) || config.examples.objective == Objective::kSpan;
-  std::unique_ptr<Tokenizer> tokenizer;
-  const bool automatic = choice.empty();
-  if (choice == "byte" || (automatic && spec.vocab_size <= kByteVocab)) {
-    tokenizer = byte_tokenizer();
-  } else if (automatic || choice == "bpe" || choice.starts_with("bpe:")) {
-    BpeOptions options;
-    options.vocab_size = spec.vocab_size;
-    if (extend) options.vocab_size -= 1 + sentinels_for(config, spec.vocab_size / 2);
-    if (choice.starts_with("bpe:")) options.vocab_size = bpe_size(choice);
-    const auto views = texts.views();
-    tokenizer = train_bpe(views, options);
-  } else {
-    tokenizer = load_tokenizer(choice);
-  }
-  if (extend) {
-    const int64_t sentinels = sentinels_for(config, spec.vocab_size - tokenizer->vocab_size() - 1);
-    tokenizer = extend_tokenizer(std::move(tokenizer), sentinels);
-    if (tokenizer->vocab_size() > spec.vocab_size) {
-      throw InputError(
-          "--tokenizer",
-          fmt::format("has {} tokens with the mask and {} sentinels that the objective {} needs, more than "
-                      "the spec's vocab_size of {}",
-                      tokenizer->vocab_size(), tokenizer->sentinels(), objective_name(config.examples.objective),
-                      spec.vocab_size),
-          "raise vocab_size, or use a smaller vocabulary");
-    }
-  }
-  if (tokenizer->vocab_size() > spec.vocab_size) {
-    throw InputError(
-        "--tokenizer",
-        fmt::format("has {} tokens, more than the spec's vocab_size of {}", tokenizer->vocab_size(), spec.vocab_size),
-        "raise vocab_size or use a smaller vocabulary");
-  }
-  return tokenizer;
-}
-
-// FNV-1a over the ids: a resumed run must see the same text.
-std::string fingerprint(const Split& split) {
-  uint64_t h = 14695981039346656037ull;
-  for (int64_t i = 0; i < split.tokens(); ++i) h = (h ^ static_cast<uint64_t>(split.token(i))) * 1099511628211ull;
-  return fmt::format("{:016x}", h);
 }
 
 // What determines the numbers of a run, beside its configuration.
@@ -292,7 +212,9 @@ int run(Options o, const Globals& globals, bool seed_given) {
   for (const TextFiles* t : {&texts, &val_texts}) {
     for (const fs::path& p : t->skipped) say(p.string() + ": left out, it is empty or not text");
   }
-  const auto tokenizer = resume ? load_tokenizer(resume->folder) : make_tokenizer(o.tokenizer, spec, texts, o.config);
+  const auto tokenizer =
+      resume ? load_tokenizer(resume->folder)
+             : choose_tokenizer(o.tokenizer, spec.vocab_size, texts, examples.objective, o.config.context);
   const Vocabulary vocabulary = vocabulary_of(*tokenizer);
   check_examples(examples, vocabulary, o.config.context);
   const Corpus corpus(texts, val_data.empty() ? nullptr : &val_texts, *tokenizer,
@@ -328,21 +250,20 @@ int run(Options o, const Globals& globals, bool seed_given) {
 
   catch_stop_signals();
   LoopHooks hooks;
-  hooks.io.save = [&](const Model& m, const fs::path& folder) {
-    save_model(m, folder, {.token_ids = token_ids(*tokenizer, spec)});
-    tokenizer->save(folder);
-  };
-  hooks.io.load = [](Model& m, const fs::path& folder) { load_weights(m, folder); };
+  hooks.io = folder_io(*tokenizer);
   hooks.sample = [&](const Model& m) {
     return examples.objective == Objective::kCausal
                ? sample_text(m, pool, *tokenizer, o.sample_prompt)
                : sample_example(m, pool, *tokenizer, vocabulary, corpus.val(), o.config);
   };
-  hooks.note = say;
+  Progress progress(o.config.schedule.total_steps, resume ? resume->state.step : 0);
+  hooks.progress = [&](const ProgressState& state) { progress.update(state); };
+  hooks.note = [&](const std::string& line) { progress.note(line); };
   hooks.stop = &stop_requested();
   const double flops_per_token = static_cast<double>(plan.flops.train_per_token);
   const LoopResult r =
       run_training(model, pool, corpus, vocabulary, o.config, o.out, run_record, resume, flops_per_token, hooks);
+  progress.finish();
   const int64_t peak = watch.peak();
 
   const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));

@@ -1,5 +1,6 @@
 #include "data/corpus.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -158,6 +159,12 @@ void Split::copy(int64_t begin, int64_t count, int32_t* out) const {
 int64_t Split::document_of(int64_t i) const {
   TRANSEPT_CHECK(i >= 0 && i < tokens() && documents() >= 1);
   return std::upper_bound(documents_.begin(), documents_.end() - 1, begin_ + i) - documents_.begin() - 1;
+}
+
+std::string fingerprint(const Split& split) {
+  uint64_t h = 14695981039346656037ull;
+  for (int64_t i = 0; i < split.tokens(); ++i) h = (h ^ static_cast<uint64_t>(split.token(i))) * 1099511628211ull;
+  return fmt::format("{:016x}", h);
 }
 
 Corpus::Corpus(const Tokenizer& tokenizer, Unit unit, int64_t context)

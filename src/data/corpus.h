@@ -79,6 +79,9 @@ class Split {
   std::span<const int64_t> documents_;
 };
 
+// FNV-1a over the ids, as 16 hexadecimal digits: whether two runs read the same text.
+std::string fingerprint(const Split& split);
+
 struct CorpusOptions {
   Unit unit = Unit::kStream;
   int64_t context = 256;  // kPairs: no source and no target is longer

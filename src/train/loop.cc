@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
-#include "train/progress.h"
 #include "train/routers.h"
 #include "train/tensorboard.h"
 
@@ -179,7 +178,6 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
 
   const Sampler sampler(corpus.train(), config.context, config.batch, config.seed, config.examples, vocabulary);
   const int64_t total = config.schedule.total_steps;
-  Progress progress(total, state.step);
   ProgressState shown;
   RouterWatch watch;
   LoopResult result;
@@ -218,7 +216,6 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
       done = trainer.step(batches_of_step(sampler, config, step),
                           static_cast<uint64_t>(state.step * config.accumulation), lr);
     } catch (const EnvironmentError& e) {
-      progress.finish();
       const std::string kept = saved_at > 0 ? "the last good checkpoint, of step " + std::to_string(saved_at) +
                                                   ", is " + (run_folder / "checkpoint").string()
                                             : "there is no checkpoint yet";
@@ -256,20 +253,18 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     shown.step = step;
     shown.loss = done.loss;
     shown.tokens_per_second = rate;
-    progress.update(shown);
-    if (const auto warning = watch.step(done.routers))
-      progress.note("warning: step " + std::to_string(step) + ": " + *warning);
+    if (hooks.progress) hooks.progress(shown);
+    if (const auto warning = watch.step(done.routers)) note("warning: step " + std::to_string(step) + ": " + *warning);
     if (hooks.sample && (last || due(config.sample_every, step))) {
       const TrainingSample sample = hooks.sample(model);
       Json line{{"step", step}, {"text", sample.text}};
       if (sample.source) line["source"] = *sample.source;
       if (sample.target) line["target"] = *sample.target;
       samples.append(line);
-      if (!last) progress.note("step " + std::to_string(step) + ":\n" + to_text(sample));
+      if (!last) note("step " + std::to_string(step) + ":\n" + to_text(sample));
     }
     if (last || due(config.checkpoint_every, step)) save();
   }
-  progress.finish();
   save();
   if (result.interrupted)
     note("stopped after step " + std::to_string(state.step) + " of " + std::to_string(total) +

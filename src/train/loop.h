@@ -14,6 +14,7 @@
 
 #include "data/sampler.h"
 #include "train/checkpoint.h"
+#include "train/progress.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
 
@@ -87,6 +88,7 @@ std::string to_text(const TrainingSample& sample);
 struct LoopHooks {
   ModelIo io;
   std::function<TrainingSample(const Model&)> sample;  // null: no samples
+  std::function<void(const ProgressState&)> progress;  // after each step
   std::function<void(std::string)> note;               // lines for the person who watches
   const std::atomic<bool>* stop = nullptr;             // set by a signal: save and return
 };

@@ -39,4 +39,13 @@ double Schedule::rate(int64_t step) const {
   return peak;
 }
 
+Schedule usual_schedule(ScheduleKind kind, double peak, int64_t total_steps) {
+  return {.kind = kind,
+          .peak = peak,
+          .minimum = peak / 10,
+          .warmup_steps = std::min<int64_t>(100, total_steps / 10),
+          .decay_steps = total_steps / 5,
+          .total_steps = total_steps};
+}
+
 }  // namespace transept

@@ -28,4 +28,8 @@ struct Schedule {
   double rate(int64_t step) const;  // step in [1, total_steps]
 };
 
+// With what suits most runs where nothing else is asked: a tenth of the peak at the end, a tenth of the steps (100 at
+// the most) to warm up, a fifth of them for wsd to decay.
+Schedule usual_schedule(ScheduleKind kind, double peak, int64_t total_steps);
+
 }  // namespace transept

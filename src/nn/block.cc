@@ -14,6 +14,14 @@ uint64_t stream_of(Stream stream, uint32_t site) { return (uint64_t{static_cast<
 // next.
 uint64_t first_of(uint64_t pass) { return pass << 40; }
 
+// What a sublayer is added to and what it reads, for whoever watches the pass.
+void observe_inputs(const ForwardContext& context, std::string_view part, int64_t layer, const Var& residual,
+                    const Var& in) {
+  if (!context.observe) return;
+  context.observe(std::string(part) + "_residual", layer, residual.view());
+  context.observe(std::string(part) + "_input", layer, in.view());
+}
+
 }  // namespace
 
 DropoutMask DropoutPlan::mask(uint32_t site, int64_t width) const {
@@ -64,7 +72,10 @@ Var Block::sublayer(const ForwardContext& context, const Var& x, const Norms& no
   const bool joins_in_projection = placement_ == NormPlacement::kPre || placement_ == NormPlacement::kPost;
   const LinearEnd end{
       .bias = {}, .dropout = context.dropout.mask(site, x.width), .residual = joins_in_projection ? &x : nullptr};
-  Var y = f(norms.before ? norms.before->forward(context.op, x) : x, end);
+  Var in = norms.before ? norms.before->forward(context.op, x) : x;
+  observe_inputs(context, part, layer_, x, in);
+  Var y = f(in, end);
+  in = {};
   if (norms.after) y = norms.after->forward(context.op, y);
   if (!joins_in_projection) add_in_place(context.op, y, x);
   if (context.observe) context.observe(part, layer_, y.view());
@@ -73,6 +84,7 @@ Var Block::sublayer(const ForwardContext& context, const Var& x, const Norms& no
 
 Var Block::parallel(const ForwardContext& context, const Var& x) const {
   Var attention_in = attention_norms_.before->forward(context.op, x);
+  observe_inputs(context, "attention", layer_, x, attention_in);
   Var ffn_in = form_ == BlockForm::kParallel ? attention_in : ffn_norms_.before->forward(context.op, x);
   const Var mid = attention_->forward(
       context, attention_in, {.bias = {}, .dropout = context.dropout.mask(first_site_, x.width), .residual = &x});
@@ -100,8 +112,11 @@ Var Block::forward(const ForwardContext& context, const Var& x) const {
     return [&](const Var& in, const LinearEnd& end) { return attention.forward(context, in, end); };
   };
   Var y = sublayer(context, x, attention_norms_, site++, "attention", attend(*attention_));
-  if (cross_attention_)
+  if (cross_attention_) {
+    if (context.observe && context.source)
+      context.observe("cross_attention_source", layer_, context.source->hidden.view());
     y = sublayer(context, y, cross_attention_norms_, site++, "cross_attention", attend(*cross_attention_));
+  }
   const auto feed_forward = [this, site](const ForwardContext& c, const Var& residual) {
     return sublayer(c, residual, ffn_norms_, site, "ffn",
                     [&](const Var& in, const LinearEnd& end) { return ffn_->forward(c, in, end); });

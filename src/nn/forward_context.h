@@ -64,7 +64,7 @@ struct ForwardContext {
   KvCache* cache = nullptr;
   DropoutPlan dropout;
   const EncodedSource* source = nullptr;  // null without cross-attention, and when the cache has all of it already
-  // Called with each layer's results while they are alive: name of the part ("attention", "ffn"), layer, rows.
+  // Called with what a sublayer leaves ("ffn"), reads ("ffn_input") and joins ("ffn_residual"), while it is alive.
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
   LatentForm latents = LatentForm::kCheaper;

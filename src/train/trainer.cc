@@ -85,7 +85,7 @@ std::string Trainer::find_divergence(std::span<const Batch> micro_batches, uint6
                            .dropout = {static_cast<float>(model_.spec().dropout), options_.dropout_seed, first_pass++},
                            .observe = [&](std::string_view part, int64_t layer, ConstRows x) {
                              if (place.empty() && !finite(x))
-                               place = "layer " + std::to_string(layer) + ", output of " + std::string(part);
+                               place = "layer " + std::to_string(layer) + ", " + std::string(part);
                            }});
     if (place.empty() && !finite(h.view())) place = "final norm";
     if (!place.empty()) return place;

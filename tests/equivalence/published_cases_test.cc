@@ -11,6 +11,8 @@
 #include <set>
 
 #include "base/file.h"
+#include "convert/kv_heads.h"
+#include "convert/model_folder.h"
 #include "equivalence/hashed_model.h"
 #include "infer/decoder.h"
 #include "kernels/router.h"
@@ -756,6 +758,59 @@ TEST(LatentCache, BothFormsEqualTransformers) {
           << c.name;
     }
   }
+}
+
+// Query head h reads KV head h / 2, not h % 2 (apple/axlearn #842), and conversion joins neighbours
+// (rasbt/LLMs-from-scratch #922): B12. The first six logits, by transformers.
+TEST(GroupedHeads, AreNeighbours) {
+  ThreadPool pool(2);
+  const auto tokens = published().at("control")["tokens"].get<std::vector<int32_t>>();
+  const auto llama_of = [](int64_t kv_heads) {
+    const Json document = with(llama(), {{"attention", {{"num_key_value_heads", kv_heads}}}});
+    return hashed_model(spec_from_json(document, "case"), "llama");
+  };
+  const auto first = [&](const Model& model, size_t count = 6) {
+    std::vector<float> logits = one_pass(model, pool, tokens, {});
+    logits.resize(count);
+    return logits;
+  };
+  const auto mean = [](const Model& model) { return convert_kv_heads(model, {.heads = 2, .merge = KvMerge::kMean}); };
+  // Gives the KV heads of every layer of `to` those of `from` in this order.
+  const auto reorder = [](const Model& from, const std::vector<int64_t>& order, Model& to) {
+    constexpr int64_t kWidth = 16, kDim = 4;
+    const int64_t old = std::get<GqaSpec>(from.spec().layers[0].attention).num_key_value_heads;
+    for (const char* name : {"layers.0.attention.qkv.weight", "layers.1.attention.qkv.weight"}) {
+      const float* const source = from.parameters().param(name).value;
+      float* const target = to.parameters().values(*to.parameters().find(name)).data();
+      std::copy_n(source, 4 * kDim * kWidth, target);
+      for (int64_t part = 0; part < 2; ++part) {
+        for (size_t h = 0; h < order.size(); ++h) {
+          const int64_t row = 4 + part * static_cast<int64_t>(order.size()) + static_cast<int64_t>(h);
+          std::copy_n(source + (4 + part * old + order[h]) * kDim * kWidth, kDim * kWidth,
+                      target + row * kDim * kWidth);
+        }
+      }
+    }
+  };
+  const auto two = llama_of(2), four = llama_of(4);
+  const std::vector<double> tiled{-0.46549, 0.06005, -0.91512};
+  const auto repeated = llama_of(4);
+  reorder(*two, {0, 0, 1, 1}, *repeated);
+  EXPECT_TRUE(close(first(*repeated), first(*two), tolerance::kKernel));
+  reorder(*two, {0, 1, 0, 1}, *repeated);
+  EXPECT_TRUE(close(first(*repeated, 3), tiled, tolerance::kPrinted));
+  EXPECT_FALSE(close(first(*two, 3), tiled, tolerance::kPrinted));
+
+  const std::vector<double> before{-1.07489, -0.02689, -1.40561, 1.28855, -0.82645, -1.23004},
+      after{-0.88547, 0.86137, -0.92284, 1.2714, -1.56996, -0.87086}, not_neighbours{-1.28408, 0.50028};
+  EXPECT_TRUE(close(first(*four), before, tolerance::kPrinted));
+  EXPECT_TRUE(close(first(*mean(*four)), after, tolerance::kPrinted));
+  const auto apart = llama_of(4);
+  reorder(*four, {0, 2, 1, 3}, *apart);
+  EXPECT_TRUE(close(first(*mean(*apart), 2), not_neighbours, tolerance::kPrinted));
+  EXPECT_FALSE(close(first(*mean(*four), 2), not_neighbours, tolerance::kPrinted));
+  EXPECT_EQ(model_config(mean(*four)->spec(), "llama").at("num_key_value_heads"), 2);
+  EXPECT_THROW(convert_kv_heads(*four, {.heads = 3}), InputError);
 }
 
 // The scale on scores at the published sizes, where YaRN's factor joins 1 / sqrt(192).

@@ -15,6 +15,9 @@ inline constexpr double kKernel = 2e-5;
 // float32 model logits against transformers: two implementations with other orders of summation, layers deep.
 inline constexpr double kLogits = 2e-4;
 
+// The same where they were published with five digits behind the point.
+inline constexpr double kPrinted = 1e-3;
+
 // Losses and weights after 20 AdamW steps against PyTorch: the update divides by sqrt(v), which magnifies rounding
 // where gradients are small.
 inline constexpr double kTraining = 1e-4;
@@ -60,6 +63,10 @@ inline constexpr double kVanishingTail = 1e-18;
 // Differences of a float32 loss along a step of 0.004: eps * loss / h is about 1e-4 beside slopes of 0.05 and more;
 // kinks and curvature add up to a percent.
 inline constexpr double kFloatDifference = 0.02;
+
+// A sum of squared residues of float32 weights, computed in double: rounding the result to float32 adds about
+// eps^2 |weights|^2, and the residue is a hundredth of that square or more.
+inline constexpr double kMergedError = 1e-6;
 
 // A mean cross-entropy, in nats, against PyTorch's or against another order of the same sums: logits of size 5 differ
 // by a few eps(float32), and the mean evens most of that out.

@@ -37,10 +37,10 @@ size_t bias_at(const AttentionInput& in, int64_t row, int64_t key, int64_t head)
   return static_cast<size_t>((head / group * distances + distance) * group + head % group);
 }
 
-// softmax over the visible keys of one query (and its sink), and its log-sum-exp; hidden keys have probability 0.
-// `slopes`: the derivative of each score, as capped, by the score before.
-std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse,
-                                  std::vector<double>* slopes = nullptr) {
+}  // namespace
+
+std::vector<double> attention_probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse,
+                                            std::vector<double>* slopes) {
   const int64_t keys = static_cast<int64_t>(in.key_positions.size());
   std::vector<double> p(in.key_positions.size(), 0.0);
   const double sink = in.sinks.empty() ? -std::numeric_limits<double>::infinity() : in.sinks[static_cast<size_t>(head)];
@@ -63,14 +63,12 @@ std::vector<double> probabilities(const AttentionInput& in, int64_t row, int64_t
     p[static_cast<size_t>(j)] = std::exp(p[static_cast<size_t>(j)] - max);
     sum += p[static_cast<size_t>(j)];
   }
-  *lse = max + std::log(sum);
+  if (lse) *lse = max + std::log(sum);
   if (sum > 0) {
     for (double& x : p) x /= sum;
   }
   return p;
 }
-
-}  // namespace
 
 AttentionOutput attention_forward(const AttentionInput& in) {
   const int64_t rows = rows_of(in), keys = static_cast<int64_t>(in.key_positions.size());
@@ -79,7 +77,8 @@ AttentionOutput attention_forward(const AttentionInput& in) {
                          std::vector<double>(static_cast<size_t>(rows * in.heads))};
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t h = 0; h < in.heads; ++h) {
-      const std::vector<double> p = probabilities(in, r, h, &result.lse[static_cast<size_t>(r * in.heads + h)]);
+      const std::vector<double> p =
+          attention_probabilities(in, r, h, &result.lse[static_cast<size_t>(r * in.heads + h)]);
       double* out = result.out.data() + (r * in.heads + h) * value_width;
       for (int64_t j = 0; j < keys; ++j) {
         const double* v = in.v.data() + key_offset(in, j, h, value_width);
@@ -102,7 +101,7 @@ AttentionGradients attention_backward(const AttentionInput& in, const std::vecto
     for (int64_t h = 0; h < in.heads; ++h) {
       double lse;
       std::vector<double> slopes;
-      const std::vector<double> p = probabilities(in, r, h, &lse, &slopes);
+      const std::vector<double> p = attention_probabilities(in, r, h, &lse, &slopes);
       const double* go = d_out.data() + (r * in.heads + h) * value_width;
       std::vector<double> dp(p.size());
       double mean = 0;

@@ -36,6 +36,10 @@ struct AttentionGradients {
   std::vector<double> dq, dk, dv, d_bias, d_sinks;
 };
 
+// softmax over the visible keys of one query (and its sink, whose share is in no element): [keys], 0 where hidden.
+// Reads no values. Fills in the log-sum-exp, and the derivative of each score, as capped, by the score before.
+std::vector<double> attention_probabilities(const AttentionInput& in, int64_t row, int64_t head, double* lse = nullptr,
+                                            std::vector<double>* slopes = nullptr);
 AttentionOutput attention_forward(const AttentionInput& in);
 AttentionGradients attention_backward(const AttentionInput& in, const std::vector<double>& d_out);
 

@@ -12,6 +12,7 @@
 
 #include "nn/kv_view.h"
 #include "nn/position/position.h"
+#include "ops/attention.h"
 #include "ops/linear.h"
 #include "ops/moe.h"
 #include "tensor/batch_layout.h"
@@ -56,6 +57,16 @@ struct RouterPass {
   std::map<std::string, RouterStatistics> statistics;  // by the layer's network: "layers.3.ffn"
 };
 
+// What the scores of a layer's self-attention are made of: queries and keys after their norm and rotation, as the op
+// receives them (ops/attention.h), which forms no probabilities that could be looked at.
+struct ScoreOperands {
+  const AttentionInputs& inputs;
+  const AttentionShape& shape;
+  const ScoreBias& bias;
+  const Param& sinks;
+};
+using ScoreObserver = std::function<void(int64_t layer, const ScoreOperands& operands)>;
+
 struct ForwardContext {
   OpContext op;
   const BatchLayout& layout;
@@ -68,7 +79,8 @@ struct ForwardContext {
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
   LatentForm latents = LatentForm::kCheaper;
-  bool recompute_ffn = false;  // feed-forward sublayers run again in the backward pass
+  bool recompute_ffn = false;              // feed-forward sublayers run again in the backward pass
+  ScoreObserver observe_scores = nullptr;  // called before each layer's self-attention; in passes without a cache
 };
 
 // What a backward pass that runs modules again needs of a context, by value: it outlives the call.

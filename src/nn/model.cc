@@ -41,11 +41,13 @@ Var Model::hidden(const OpContext& op, const ForwardCall& call) const {
     ForwardCall encode = call;
     encode.tokens = call.source_tokens;
     encode.layout = call.source_layout;
+    encode.observe_scores = nullptr;
     source.hidden = encoded(op, encode);
     source.layout = call.source_layout;
   }
-  return stack_->forward(op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
-                              source.layout.empty() ? nullptr : &source, call.observe, call.routers, call.latents});
+  return stack_->forward(
+      op, {call.tokens, call.layout, call.cache, call.dropout, call.recompute,
+           source.layout.empty() ? nullptr : &source, call.observe, call.routers, call.latents, call.observe_scores});
 }
 
 Var Model::encoded(const OpContext& op, const ForwardCall& call) const {
@@ -53,8 +55,8 @@ Var Model::encoded(const OpContext& op, const ForwardCall& call) const {
   const auto observe = call.observe ? [&](std::string_view part, int64_t layer,
                                           ConstRows rows) { call.observe("encoder " + std::string(part), layer, rows); }
                                     : std::function<void(std::string_view, int64_t, ConstRows)>();
-  return encoder_->forward(
-      op, {call.tokens, call.layout, nullptr, call.dropout, call.recompute, nullptr, observe, call.routers});
+  return encoder_->forward(op, {call.tokens, call.layout, nullptr, call.dropout, call.recompute, nullptr, observe,
+                                call.routers, call.latents, call.observe_scores});
 }
 
 Var Model::transform(const OpContext& op, const Var& hidden) const {

@@ -29,6 +29,7 @@ struct ForwardCall {
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;  // of a training pass; must live until the backward pass is through
   LatentForm latents = LatentForm::kCheaper;
+  ScoreObserver observe_scores = nullptr;  // of the layers of the stack that is asked; in passes without a cache
 };
 
 class Model {

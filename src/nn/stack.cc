@@ -78,6 +78,7 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
     lengths.push_back(call.cache ? call.cache->context() : s.first_position + s.rows);
   }
   TRANSEPT_CHECK(positions.size() == call.tokens.size() && !positions.empty());
+  TRANSEPT_CHECK(!call.observe_scores || !call.cache);
   const int64_t end = *std::max_element(positions.begin(), positions.end()) + 1;
   const bool again = call.recompute != Recompute::kNone && op.tape;
   const ForwardContext context{op,
@@ -90,7 +91,8 @@ Var Stack::forward(const OpContext& op, const StackCall& call) const {
                                call.observe,
                                call.routers,
                                call.latents,
-                               again && call.recompute == Recompute::kSelective};
+                               again && call.recompute == Recompute::kSelective,
+                               call.observe_scores};
   Var x = embed_tokens(op, call, positions, end);
   for (const auto& block : blocks_) {
     if (again && call.recompute == Recompute::kFull) {

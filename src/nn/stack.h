@@ -25,6 +25,7 @@ struct StackCall {
   std::function<void(std::string_view part, int64_t layer, ConstRows result)> observe;
   RouterPass* routers = nullptr;
   LatentForm latents = LatentForm::kCheaper;
+  ScoreObserver observe_scores = nullptr;
 };
 
 class Stack {

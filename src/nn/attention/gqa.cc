@@ -26,6 +26,7 @@ class Gqa final : public Attention {
     const AttentionInputs inputs{qkv, 0, qkv, spec_.query_width(), spec_.query_width() + spec_.kv_width()};
     const AttentionShape shape = parts_.shape(causal_, spec_.sliding_window);
     const ScoreBias bias = position_.score_bias(shape.heads, shape.kv_heads, causal_, context.positions);
+    if (context.observe_scores) context.observe_scores(layer_, {inputs, shape, bias, parts_.sinks()});
     const auto attend = [&](const CachedKeys& cached) {
       return attention(context.op, inputs, shape, bias, parts_.sinks(), context.layout, context.layout, cached);
     };

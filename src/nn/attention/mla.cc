@@ -86,6 +86,7 @@ class Mla final : public Attention {
   Var attend(const ForwardContext& context, const AttentionInputs& inputs, const AttentionShape& shape,
              const CachedKeys& cached) const {
     const ScoreBias bias = position_.score_bias(shape.heads, shape.kv_heads, shape.causal, context.positions);
+    if (context.observe_scores) context.observe_scores(layer_, {inputs, shape, bias, {}});
     return attention(context.op, inputs, shape, bias, {}, context.layout, context.layout, cached);
   }
 

@@ -103,4 +103,12 @@ inline constexpr double kStandardErrors = 3;
 // another form: of the same order.
 inline constexpr double kErrorFactor = 3;
 
+// The mean entropy of the softmax of 4,096 normal scores over 64 queries of 512 elements beside its limit for many
+// keys: a query's is off by half the spread of its squared length, sqrt(2 / 512) / 2 = 0.03, and as much for its keys;
+// the mean over 64 by an eighth of that, 0.005. Four times so much.
+inline constexpr double kManyKeys = 0.02;
+// The same for the median norm of the gradient behind it, whose square has terms with a heavy tail: one query's is off
+// by sqrt(3 e^4 / 4096) = 0.2, so its root by 0.1, and the median lies a few hundredths below the mean.
+inline constexpr double kManyKeysGradient = 0.1;
+
 }  // namespace transept::tolerance

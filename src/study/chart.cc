@@ -6,46 +6,23 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/format_number.h"
 #include "study/axis.h"
 #include "study/html.h"
 #include "study/page_assets.h"
+#include "study/svg.h"
 
 namespace transept {
 namespace {
 
-// Of the average glyph of a system sans at the style sheet's 12 px. Labels are placed by this estimate.
-constexpr double kCharWidth = 6.7;
 constexpr double kLegendRow = 20;
 constexpr double kTickGap = 8;
 constexpr double kWideLetter = 6;   // by which an M is wider than the average glyph
 constexpr size_t kAllMarkers = 40;  // a series of no more points shows each of them
 constexpr double kFewMarkers = 8;   // a longer one about so many, to tell it from the others without colour
-
-double text_width(std::string_view text) { return kCharWidth * text_length(text); }
-
-// The text cut to the room, with an ellipsis.
-std::string fitted(std::string_view text, double room) {
-  if (text_width(text) <= room) return std::string(text);
-  const int keep = std::max(1, static_cast<int>(room / kCharWidth) - 1);
-  size_t at = 0;
-  for (int n = 0; at < text.size(); ++at) {
-    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && n++ == keep) break;
-  }
-  return std::string(text.substr(0, at)) + "…";
-}
-
-std::string text_at(double x, double y, std::string_view anchor, std::string_view style, std::string_view text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>", x, y, anchor, style,
-                     escape_html(text));
-}
-
-std::string line_at(double x1, double y1, double x2, double y2, std::string_view style) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>", x1, y1, x2, y2,
-                     style);
-}
 
 size_t color_of(size_t series) { return series % kSeriesColors.size(); }
 
@@ -97,15 +74,6 @@ Legend make_legend(const AllSeries& series, double width, Swatch swatch) {
   }
   legend.height = y + 12;
   return legend;
-}
-
-std::string open_svg(double width, double height, const std::string& id, std::string_view title,
-                     std::string_view description, std::string_view attributes) {
-  return fmt::format(
-      "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-labelledby=\"{}-t {}-d\"{}><title "
-      "id=\"{}-t\">{}</title><desc "
-      "id=\"{}-d\">{}</desc>",
-      width, height, id, id, attributes, id, escape_html(title), id, escape_html(description));
 }
 
 struct Point {
@@ -234,10 +202,7 @@ std::string plot_svg(const Chart& chart, std::vector<double> xs, std::vector<dou
   const double height = bottom + (chart.x.label.empty() ? 26 : 46);
   const int y_wanted = static_cast<int>(plot_height / 45);
   if (xs.empty()) {
-    return open_svg(width, height, id, chart.title, describe(chart), "") +
-           fmt::format("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"empty\"/>", top, width,
-                       plot_height) +
-           text_at(width / 2, top + plot_height / 2, "middle", "label", "No data") + "</svg>";
+    return open_svg(width, height, id, chart.title, describe(chart), "") + no_data(top, width, plot_height) + "</svg>";
   }
 
   if (chart.y.from_zero && !chart.y.log) ys.push_back(0);
@@ -279,6 +244,19 @@ std::string plot_svg(const Chart& chart, std::vector<double> xs, std::vector<dou
 }
 
 }  // namespace
+
+void thin(Series& series) {
+  const size_t count = series.x.size();
+  if (count <= kMaxLinePoints) return;
+  const size_t every = (count + kMaxLinePoints - 1) / kMaxLinePoints;
+  for (std::vector<double>* values : {&series.x, &series.y, &series.lower, &series.upper}) {
+    if (values->empty()) continue;
+    std::vector<double> kept;
+    for (size_t i = 0; i < count; i += every) kept.push_back((*values)[i]);
+    if ((count - 1) % every != 0) kept.push_back(values->back());
+    *values = std::move(kept);
+  }
+}
 
 std::string describe(const LineChart& chart) {
   std::string text =
@@ -371,12 +349,7 @@ std::string bar_svg(const BarChart& chart, double width, const std::string& id) 
     }
   }
   std::string out = open_svg(width, height, id, chart.title, describe(chart), "");
-  if (values.size() == 1) {
-    return out +
-           fmt::format("<rect x=\"0\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"empty\"/>", top, width,
-                       plot_height) +
-           text_at(width / 2, top + plot_height / 2 + 4, "middle", "label", "No data") + "</svg>";
-  }
+  if (values.size() == 1) return out + no_data(top, width, plot_height) + "</svg>";
 
   name_width = stacked ? width - 8 : std::min(name_width, width * 0.35);
   const double left = stacked ? 4 : name_width + kTickGap + 2, right = width - value_width - 12;

@@ -2,6 +2,7 @@
 // dark and print.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct Series {
   std::vector<double> x, y;
   std::vector<double> lower = {}, upper = {};
 };
+
+// More points of one line cannot be told apart on a screen and only swell the file.
+inline constexpr size_t kMaxLinePoints = 1000;
+
+// Every n-th of the points and the last, so that no more than kMaxLinePoints + 1 are left.
+void thin(Series& series);
 
 struct LineChart {
   std::string title;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <span>
 
+#include "study/heat_map.h"
+
 namespace transept {
 namespace {
 
@@ -85,6 +87,21 @@ summary{cursor:pointer;color:var(--muted);width:fit-content}
 summary:hover{color:var(--text)}
 details.code{margin:0 0 1rem}
 details[open]>summary{margin-bottom:.6rem}
+.maps{margin:0 0 2rem}
+.stage{display:grid;gap:1.5rem 2.5rem}
+@media (min-width:60rem){.stage{grid-template-columns:minmax(0,34rem) minmax(0,1fr)}}
+.chosen{margin:0 0 .5rem;font-size:.875rem}
+.thumbnails{display:grid;grid-template-columns:repeat(auto-fill,minmax(6.5rem,1fr));gap:1rem;align-content:start}
+.thumbnails[hidden]{display:none}
+.map svg{display:block}
+.map button{display:block;width:100%;text-align:left}
+.map .name{display:block;margin-top:.3rem;font-size:.75rem;line-height:1.3;color:var(--muted)}
+.map [aria-pressed=true] .name{color:var(--text);font-weight:600}
+.map [aria-pressed=true] svg{outline:2px solid var(--accent);outline-offset:2px}
+.cells path,.swatch{fill:none;stroke:var(--series0);shape-rendering:crispEdges}
+.cells path{stroke-width:1}
+.swatch{stroke-width:12}
+.cursor{fill:none;stroke:var(--text);stroke-width:1.5;vector-effect:non-scaling-stroke}
 .scroll{overflow:auto;max-width:100%}
 details .scroll{max-height:22rem}
 .table{margin:0 0 1.5rem}
@@ -119,12 +136,14 @@ constexpr std::string_view kPrintStyle = R"css(
 body{font-size:10pt}
 header,main,footer{max-width:none;padding:0}
 header{padding-top:0}
-.tools,.tip,.charts details{display:none}
+.tools,.tip,.charts details,.maps details{display:none}
 section,figure,.table tr{break-inside:avoid}
 section{break-inside:auto;margin-top:1.5rem}
 h2,h3{break-after:avoid}
 .charts{gap:1.25rem 1.5rem;grid-template-columns:1fr 1fr}
 .scroll{overflow:visible}
+table{font-size:8pt}
+th,td,th.n,td.n,thead th,tbody th{white-space:normal;overflow-wrap:anywhere;padding:.25rem .5rem .25rem 0}
 pre{border:1px solid var(--rule)}
 )css";
 
@@ -163,19 +182,20 @@ constexpr std::string_view kScript = R"js(
 
   const save = (name, type, text) => {
     const link = element('a');
-    link.href = 'data:' + type + ';charset=utf-8,' + encodeURIComponent(text);
+    link.href = URL.createObjectURL(new Blob([text], { type: type + ';charset=utf-8' }));
     link.download = name;
     link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
-  const csv = (table) => [...table.rows].map((row) => [...row.cells].map((cell) => {
-    const text = cell.dataset.v ?? (cell.classList.contains('n') && cell.tagName === 'TD' ? '' : cell.textContent);
-    return /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-  }).join(',')).join('\n') + '\n';
+  const lines = (rows) => rows.map((row) => row.map(String).map((text) =>
+    /[",\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text).join(',')).join('\n') + '\n';
+  const csv = (table) => lines([...table.rows].map((row) => [...row.cells].map((cell) =>
+    cell.dataset.v ?? (cell.classList.contains('n') && cell.tagName === 'TD' ? '' : cell.textContent))));
 
   // A file of its own has no style sheet: what the sheet said is written onto each element.
   const standalone = (svg) => {
-    const copy = svg.cloneNode(true), keep = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin',
-      'stroke-linecap', 'paint-order', 'font-family', 'font-size'];
+    const copy = svg.cloneNode(true), keep = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin',
+      'stroke-linecap', 'shape-rendering', 'vector-effect', 'paint-order', 'font-family', 'font-size'];
     const from = svg.querySelectorAll('*'), to = copy.querySelectorAll('*');
     from.forEach((e, i) => keep.forEach((name) => to[i].style.setProperty(name, getComputedStyle(e).getPropertyValue(name))));
     const [, , width, height] = svg.getAttribute('viewBox').split(' ');
@@ -185,14 +205,114 @@ constexpr std::string_view kScript = R"js(
     return new XMLSerializer().serializeToString(copy);
   };
 
-  for (const figure of document.querySelectorAll('figure.chart')) {
-    const table = figure.querySelector('table'), plot = figure.querySelector('.plot'), tools = figure.querySelector('.tools');
-    if (!table) continue;
-    const shown = () => [...plot.querySelectorAll('svg')].find((svg) => getComputedStyle(svg).display !== 'none');
+  const shown = (figure) => [...figure.querySelectorAll('.plot svg')].find((svg) => getComputedStyle(svg).display !== 'none');
+  const offer = (figure, table) => {
+    const tools = figure.querySelector('.tools');
     const name = figure.querySelector('h3').textContent.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '') || 'chart';
     tools.hidden = false;
-    tools.querySelector('.csv').addEventListener('click', () => save(name + '.csv', 'text/csv', csv(table)));
-    tools.querySelector('.svg').addEventListener('click', () => save(name + '.svg', 'image/svg+xml', standalone(shown())));
+    tools.querySelector('.csv').addEventListener('click', () => save(name + '.csv', 'text/csv', table()));
+    tools.querySelector('.svg').addEventListener('click', () => save(name + '.svg', 'image/svg+xml', standalone(shown(figure))));
+  };
+  // Values under the pointer, beside the place (left, top) of a picture.
+  const tipOf = (plot) => {
+    const tip = element('div');
+    tip.className = 'tip';
+    tip.hidden = true;
+    plot.append(tip);
+    return { hide: () => { tip.hidden = true; }, show: (content, left, top) => {
+      tip.replaceChildren(...content);
+      tip.hidden = false;
+      const after = left + 12;
+      tip.style.left = Math.max(0, after + tip.offsetWidth > plot.clientWidth ? left - 12 - tip.offsetWidth : after) + 'px';
+      tip.style.top = top + 'px';
+    } };
+  };
+
+  for (const figure of document.querySelectorAll('figure.maps')) {
+    const plot = figure.querySelector('.plot'), details = figure.querySelector('details'), title = figure.querySelector('h3').textContent;
+    const [rows, columns, words] = ['rows', 'columns', 'words'].map((key) => JSON.parse(figure.dataset[key]));
+    const maps = [...figure.querySelectorAll('.map')].map((box) => {
+      const button = element('button');
+      button.type = 'button';
+      button.append(...box.childNodes);
+      box.append(button);
+      const name = button.querySelector('.name').textContent;
+      button.setAttribute('aria-label', name);
+      return { button, name, svg: button.querySelector('svg'), weights: box.dataset.weights.split(' ').map((w) => w === '-' ? NaN : w / 1e4) };
+    });
+    let large = maps[0];
+    const weight = (map, row, column) => map.weights[row * columns.length + column];
+    const text = (w) => Number.isNaN(w) ? '' : String(w);
+    offer(figure, () => lines([['map', 'row', words[0], 'column', words[1], words[2]], ...maps.flatMap((map) =>
+      rows.flatMap((row, r) => columns.map((column, c) => [map.name, r + 1, row, c + 1, column, text(weight(map, r, c))])))]));
+
+    const fill = () => {
+      const table = element('table'), head = element('tr');
+      head.append(...[words[0] + ' ↓  ' + words[1] + ' →', ...columns].map((label, i) => {
+        const cell = element('th', label);
+        cell.scope = 'col';
+        if (i > 0) cell.className = 'n';
+        return cell;
+      }));
+      table.createTHead().append(head);
+      table.createTBody().append(...rows.map((label, r) => {
+        const row = element('tr'), first = element('th', label);
+        first.scope = 'row';
+        row.append(first, ...columns.map((_, c) => {
+          const cell = element('td', text(weight(large, r, c)));
+          cell.className = 'n';
+          return cell;
+        }));
+        return row;
+      }));
+      details.querySelector('.scroll').replaceChildren(table);
+    };
+    const enlarge = (map) => {
+      large = map;
+      for (const svg of plot.querySelectorAll('svg')) {
+        svg.querySelector('.cells > g').replaceChildren(...map.svg.querySelector('.cells > g').cloneNode(true).childNodes);
+        svg.querySelector('title').textContent = title + ': ' + map.name;
+        svg.querySelector('desc').textContent = map.svg.querySelector('desc').textContent;
+      }
+      figure.querySelector('.chosen').textContent = map.name;
+      for (const other of maps) other.button.setAttribute('aria-pressed', other === map);
+      if (details.open) fill();
+    };
+    for (const map of maps) {
+      map.button.setAttribute('aria-pressed', map === large);
+      map.button.addEventListener('click', () => enlarge(map));
+    }
+    details.hidden = false;
+    details.addEventListener('toggle', () => { if (details.open) fill(); });
+
+    const tip = tipOf(plot);
+    const hide = () => {
+      tip.hide();
+      plot.querySelectorAll('.cursor').forEach((e) => e.setAttribute('visibility', 'hidden'));
+    };
+    const show = (event) => {
+      hide();
+      const svg = shown(figure), cells = svg.querySelector('.cells'), frame = svg.getBoundingClientRect();
+      const [left, top, cell] = cells.dataset.grid.split(' ').map(Number), zoom = svg.viewBox.baseVal.width / frame.width;
+      const column = Math.floor(((event.clientX - frame.left) * zoom - left) / cell), row = Math.floor(((event.clientY - frame.top) * zoom - top) / cell);
+      if (!(row in rows) || !(column in columns) || Number.isNaN(weight(large, row, column))) return;
+      const cursor = cells.querySelector('.cursor');
+      cursor.setAttribute('x', column);
+      cursor.setAttribute('y', row);
+      cursor.setAttribute('visibility', 'visible');
+      const place = (label, names, i) => element('div', label + ' ' + (i + 1) + '  ' + names[i]);
+      tip.show([element('b', large.name), place(words[0], rows, row), place(words[1], columns, column),
+        element('div', words[2] + '  ' + text(weight(large, row, column)))], (left + (column + 1) * cell) / zoom, (top + row * cell) / zoom);
+    };
+    plot.addEventListener('pointermove', show);
+    plot.addEventListener('pointerdown', show);
+    plot.addEventListener('pointerleave', hide);
+  }
+
+  for (const figure of document.querySelectorAll('figure.chart')) {
+    const table = figure.querySelector('table'), plot = figure.querySelector('.plot');
+    if (!table) continue;
+    offer(figure, () => csv(table));
 
     if (!figure.classList.contains('lines')) continue;
     const heads = [...table.tHead.rows[0].cells];
@@ -201,16 +321,13 @@ constexpr std::string_view kScript = R"js(
       points: [...table.tBodies[0].rows].map((row) => ({ x: number(row.cells[0]), y: number(row.cells[column]), label: row.cells[column].textContent,
         at: row.cells[0].textContent })).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)),
     }]);
-    const tip = element('div');
-    tip.className = 'tip';
-    tip.hidden = true;
-    plot.append(tip);
+    const tip = tipOf(plot);
     const hide = () => {
-      tip.hidden = true;
+      tip.hide();
       plot.querySelectorAll('.guide,.dot').forEach((e) => e.setAttribute('visibility', 'hidden'));
     };
     const show = (event) => {
-      const svg = shown();
+      const svg = shown(figure);
       hide();
       if (!svg || !svg.dataset.box) return;
       const box = svg.dataset.box.split(' ').map(Number);
@@ -232,7 +349,7 @@ constexpr std::string_view kScript = R"js(
       guide.setAttribute('x1', x);
       guide.setAttribute('x2', x);
       guide.setAttribute('visibility', 'visible');
-      tip.replaceChildren(element('b', heads[0].textContent + ' ' + best.at));
+      const content = [element('b', heads[0].textContent + ' ' + best.at)];
       near.forEach((p, i) => {
         if (!p || Math.abs(toX(p.x) - x) > 0.04 * (box[2] - box[0])) return;
         dots[i].setAttribute('cx', toX(p.x));
@@ -241,12 +358,9 @@ constexpr std::string_view kScript = R"js(
         const line = element('div'), swatch = element('i');
         swatch.style.background = getComputedStyle(dots[i]).fill;
         line.append(swatch, series[i].name + '  ' + p.label + (p.x === best.x ? '' : '  (at ' + p.at + ')'));
-        tip.append(line);
+        content.push(line);
       });
-      tip.hidden = false;
-      const left = x / zoom + 12;
-      tip.style.left = Math.max(0, left + tip.offsetWidth > frame.width ? x / zoom - 12 - tip.offsetWidth : left) + 'px';
-      tip.style.top = box[1] / zoom + 'px';
+      tip.show(content, x / zoom, box[1] / zoom);
     };
     plot.addEventListener('pointermove', show);
     plot.addEventListener('pointerdown', show);
@@ -266,6 +380,9 @@ std::string page_style() {
   std::string fills;
   for (size_t i = 0; i < kSeriesColors.size(); ++i) {
     fills += fmt::format(".fill{}{{fill:var(--series{})}}.stroke{}{{stroke:var(--series{})}}", i, i, i, i);
+  }
+  for (int shade = 1; shade <= kHeatShades; ++shade) {
+    fills += fmt::format(".shade{}{{stroke-opacity:{:.4g}}}", shade, static_cast<double>(shade) / kHeatShades);
   }
   return fmt::format(
       ":root{{color-scheme:light dark;{}}}\n@media (prefers-color-scheme:dark){{:root{{{}}}}}{}{}\n@media "

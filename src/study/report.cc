@@ -5,11 +5,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/format_number.h"
+#include "base/json.h"
 #include "study/html.h"
 #include "study/page_assets.h"
 
@@ -127,6 +129,13 @@ class Renderer {
  private:
   std::string next_id() { return fmt::format("p{}", ++ids_); }
 
+  // The start of a box that scrolls: a region with a name that no other has (WCAG 2.2, 2.4.1).
+  std::string scroll_box(const std::string& name) {
+    const int n = ++regions_[name];
+    return fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}{}\">", escape_html(name),
+                       n == 1 ? "" : fmt::format(", {}", n));
+  }
+
   void header(const ReportPage& page) {
     out_ += fmt::format("<header>\n<h1>{}</h1>\n", escape_html(page.title));
     if (!page.subtitle.empty()) out_ += fmt::format("<p class=\"subtitle\">{}</p>\n", escape_html(page.subtitle));
@@ -150,6 +159,7 @@ class Renderer {
 
   void section(const Section& s) {
     open_section(s.title);
+    section_ = s.title;
     bool in_charts = false;
     for (const ReportBlock& b : s.blocks) {
       if (is_chart(b) != in_charts) out_ += in_charts ? "</div>\n" : "<div class=\"charts\">\n";
@@ -183,19 +193,27 @@ class Renderer {
 
   void block(const Paragraph& p) { out_ += fmt::format("<p>{}</p>\n", escape_html(p.text)); }
 
+  void tools(const std::string& title) {
+    const std::string name = escape_html(title);
+    out_ += fmt::format(
+        "<div class=\"tools\" hidden><button type=\"button\" class=\"csv\" aria-label=\"CSV: save the data of "
+        "{}\">CSV</button><button type=\"button\" class=\"svg\" aria-label=\"SVG: save the picture of "
+        "{}\">SVG</button></div>",
+        name, name);
+  }
+
+  // A picture in the size that a style rule chooses by.
+  void picture(std::string svg, std::string_view size) {
+    svg.insert(4, fmt::format(" class=\"{}\"", size));  // after "<svg"
+    out_ += svg + "\n";
+  }
+
   template <class Chart, class Svg>
   void chart(const Chart& c, std::string_view kind, const Svg& svg) {
     out_ += fmt::format("<figure class=\"chart {}{}\">\n<div class=\"bar\"><h3>{}</h3>", kind, c.wide ? " wide" : "",
                         escape_html(c.title));
     const DataTable data = data_of(c);
-    const std::string title = escape_html(c.title);
-    if (!data.rows.empty()) {
-      out_ += fmt::format(
-          "<div class=\"tools\" hidden><button type=\"button\" class=\"csv\" aria-label=\"Save the data of {} as "
-          "CSV\">CSV</button><button "
-          "type=\"button\" class=\"svg\" aria-label=\"Save {} as SVG\">SVG</button></div>",
-          title, title);
-    }
+    if (!data.rows.empty()) tools(c.title);
     out_ += fmt::format("</div>\n<div class=\"plot{}\">", c.wide ? " all-sizes" : "");
     struct Size {
       std::string_view name;
@@ -205,17 +223,13 @@ class Renderer {
         {{"small", kSmallChart}, {"medium", kMediumChart}, {"broad", kBroadChart}, {"large", kLargeChart}}};
     for (const auto& [size, width] : kSizes) {
       if (width > kMediumChart && !c.wide) continue;
-      std::string picture = svg(c, width, next_id());
-      picture.insert(4, fmt::format(" class=\"{}\"", size));  // after "<svg"
-      out_ += picture + "\n";
+      picture(svg(c, width, next_id()), size);
     }
     out_ += "</div>\n";
     if (!c.caption.empty()) out_ += fmt::format("<p class=\"caption\">{}</p>\n", escape_html(c.caption));
     if (!data.rows.empty()) {
       out_ += "<details><summary>Data</summary>\n";
-      const std::string label = "Data of " + c.title;
-      out_ += fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
-                          escape_html(label));
+      out_ += scroll_box("Data of " + c.title) + "<table><thead><tr>";
       int series = 0;
       for (const auto& head : data.heads) {
         out_ += fmt::format("<th scope=\"col\"{}{}>{}</th>", head.numeric ? " class=\"n\"" : "",
@@ -239,11 +253,38 @@ class Renderer {
   void block(const PointChart& c) { chart(c, "points", point_svg); }
   void block(const BarChart& c) { chart(c, "bars", bar_svg); }
 
+  static std::string labels(std::vector<std::string> names) {
+    return escape_html(Json(std::move(names)).dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  // The first map large, all of them small; the script makes the small ones buttons that change the large one.
+  void block(const HeatMaps& m) {
+    if (m.maps.empty()) return;
+    out_ += fmt::format(
+        "<figure class=\"maps\" data-rows=\"{}\" data-columns=\"{}\" data-words=\"{}\">\n<div "
+        "class=\"bar\"><h3>{}</h3>",
+        labels(m.rows), labels(m.columns), labels({m.row_label, m.column_label, m.weight_label}), escape_html(m.title));
+    tools(m.title);
+    out_ += fmt::format(
+        "</div>\n<div class=\"stage\"><div><p class=\"chosen\" aria-live=\"polite\">{}</p><div class=\"plot\">",
+        escape_html(m.maps.front().name));
+    picture(heat_map_svg(m, 0, kSmallChart, next_id()), "small");
+    picture(heat_map_svg(m, 0, kMediumChart, next_id()), "medium");
+    out_ += fmt::format("</div></div>\n<div class=\"thumbnails\"{}>", m.maps.size() == 1 ? " hidden" : "");
+    for (size_t i = 0; i < m.maps.size(); ++i) {
+      out_ += fmt::format("<div class=\"map\" data-weights=\"{}\">{}<span class=\"name\">{}</span></div>\n",
+                          heat_data(m.maps[i]), thumbnail_svg(m, i, next_id()), escape_html(m.maps[i].name));
+    }
+    out_ += "</div></div>\n";
+    if (!m.caption.empty()) out_ += fmt::format("<p class=\"caption\">{}</p>\n", escape_html(m.caption));
+    out_ += "<details hidden><summary>Data of the large map</summary>" + scroll_box("Data of " + m.title) +
+            "</div></details>\n</figure>\n";
+  }
+
   void block(const Table& t) {
     out_ += "<div class=\"table\">\n";
     if (!t.title.empty()) out_ += fmt::format("<h3>{}</h3>\n", escape_html(t.title));
-    out_ += fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
-                        escape_html(t.title.empty() ? "Table" : t.title));
+    out_ += scroll_box("Table: " + (t.title.empty() ? section_ : t.title)) + "<table><thead><tr>";
     for (const Column& c : t.columns) {
       out_ += fmt::format("<th scope=\"col\"{}>{}</th>", c.numeric ? " class=\"n\"" : "", escape_html(c.name));
     }
@@ -288,6 +329,8 @@ class Renderer {
 
   std::string out_;
   int ids_ = 0;
+  std::string section_;                 // its title: what an untitled table is called
+  std::map<std::string, int> regions_;  // how many have the name
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "study/chart.h"
+#include "study/heat_map.h"
 #include "study/machine.h"
 
 namespace transept {
@@ -61,7 +62,7 @@ struct Code {
   bool folded = false;
 };
 
-using ReportBlock = std::variant<Paragraph, LineChart, PointChart, BarChart, Table, Samples, Code>;
+using ReportBlock = std::variant<Paragraph, LineChart, PointChart, BarChart, HeatMaps, Table, Samples, Code>;
 
 struct Section {
   std::string title;

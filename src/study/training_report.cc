@@ -12,22 +12,6 @@
 namespace transept {
 namespace {
 
-constexpr size_t kMaxPoints = 1000;  // of one line: more cannot be told apart on a screen and only swell the file
-
-// Every n-th of the points, and the last.
-void thin(Series& series) {
-  const size_t count = series.x.size();
-  if (count <= kMaxPoints) return;
-  const size_t every = (count + kMaxPoints - 1) / kMaxPoints;
-  Series kept{series.name, {}, {}};
-  for (size_t i = 0; i < count; ++i) {
-    if (i % every != 0 && i + 1 != count) continue;
-    kept.x.push_back(series.x[i]);
-    kept.y.push_back(series.y[i]);
-  }
-  series = std::move(kept);
-}
-
 class Curves {
  public:
   explicit Curves(const std::vector<Json>& metrics) : metrics_(metrics) {
@@ -46,7 +30,7 @@ class Curves {
       s.x.push_back(at);
       s.y.push_back(metric(r, key));
     }
-    thinned_ = thinned_ || s.x.size() > kMaxPoints;
+    thinned_ = thinned_ || s.x.size() > kMaxLinePoints;
     thin(s);
     return s;
   }
@@ -167,7 +151,7 @@ ReportPage training_report_page(const TrainingReport& report) {
   Section training{"Training", {}};
   if (curves.thinned()) {
     loss.caption = fmt::format("At most {} points a line are drawn, evenly taken; metrics.jsonl holds all of them.",
-                               kMaxPoints + 1);
+                               kMaxLinePoints + 1);
   }
   training.blocks = {std::move(loss), std::move(rate), std::move(speed)};
   page.sections.push_back(std::move(training));

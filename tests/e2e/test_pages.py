@@ -1,12 +1,17 @@
-"""Pages of plans and scaling laws, opened in Chromium: nothing is asked of the network, nothing is complained of, everything that should be drawn is."""
+"""Every page that the program writes, opened in Chromium: nothing is asked of the network, nothing is complained of, everything that should
+be drawn is; and each can be used by keyboard, read by a screen reader, printed, and taken away as data."""
 
-from browser import Browser
+import csv
+import io
+import xml.etree.ElementTree as ElementTree
+
+from browser import AXE, Browser
 from harness import Case, main
 
 
-class Pages(Case):
+class PageCase(Case):
     def check(self, browser, path, marks: dict[str, int]):
-        """marks: how many of a selector's elements show."""
+        """All that holds of any page. marks: how many of a selector's elements show."""
         for width in (360, 1600):
             for dark in (False, True):
                 with self.subTest(path=path.name, width=width, dark=dark):
@@ -17,7 +22,49 @@ class Pages(Case):
                     background = browser.run("return getComputedStyle(document.documentElement).backgroundColor")
                     shade = sum(int(part) for part in background[background.index("(") + 1:-1].split(",")[:3])
                     self.assertEqual(shade < 3 * 128, dark, background)
+                with self.subTest("accessibility", path=path.name, width=width, dark=dark):
+                    if not AXE.exists():
+                        self.skipTest(f"axe-core is not there, so accessibility is not checked; tools/fetch_axe.py {AXE.parent} brings it")
+                    self.assertEqual(browser.accessibility(), [])
+            with self.subTest("keyboard", path=path.name, width=width):
+                browser.open(path, width)
+                self.assertEqual(browser.keyboard(), ([], []))
+        with self.subTest("paper", path=path.name):
+            browser.open(path)
+            self.assertEqual(browser.paper(), ([], [], 0))
+        with self.subTest("data", path=path.name):
+            browser.open(path, 1600, True)
+            self.check_downloads(browser)
 
+    def check_downloads(self, browser):
+        """Each chart gives its data and its picture, whole."""
+        rows = browser.run("""return [...document.querySelectorAll('figure.chart, figure.maps')].filter((f) => f.querySelector('.tools'))
+            .map((f) => f.matches('.chart') ? f.querySelector('tbody').rows.length
+                : [...f.querySelectorAll('.map')].reduce((n, map) => n + map.dataset.weights.split(' ').length, 0))""")
+        self.assertEqual(len(rows), browser.visible(".tools"))
+        for index, count in enumerate(rows):
+            name, text = browser.download(".tools .csv", index)
+            table = list(csv.reader(io.StringIO(text)))
+            self.assertEqual(len(table), 1 + count, name)
+            self.assertEqual({len(row) for row in table}, {len(table[0])}, name)
+            self.assertTrue(any(self.is_number(cell) for row in table[1:] for cell in row), name)
+            name, text = browser.download(".tools .svg", index)
+            picture = ElementTree.fromstring(text)
+            self.assertEqual(picture.tag, "{http://www.w3.org/2000/svg}svg", name)
+            self.assertGreater(float(picture.get("width")), 300, name)
+            self.assertNotIn("var(", text, name)
+            self.assertTrue(all("stroke: rgb" in e.get("style") for e in picture.iter() if "line" in (e.get("class") or "").split()), name)
+
+    @staticmethod
+    def is_number(text: str) -> bool:
+        try:
+            float(text)
+        except ValueError:
+            return False
+        return True
+
+
+class Pages(PageCase):
     def test_plans(self):
         everything, few, one = self.tmp / "all.html", self.tmp / "few.html", self.tmp / "one.html"
         presets = self.json("presets")
@@ -56,6 +103,22 @@ class Pages(Case):
             drawn = "return [...document.querySelectorAll('.chart')].every((c) => c.querySelectorAll('svg path.line, svg .marker, svg rect').length > 0)"
             self.assertTrue(browser.run(drawn))
 
+    def test_training(self):
+        out = self.tmp / "run"
+        self.run_ok("train", self.spec(), "--data", self.text(), "--out", out, "--steps", 20, "--batch", 2, "--report")
+        with Browser() as browser:
+            self.check(browser, out / "report.html", {".chart": 3, ".lines .plot path.line": 3, ".samples pre": 1})
+            # Values under the pointer, from the table behind the chart.
+            browser.open(out / "report.html")
+            tip = browser.run("""const plot = document.querySelector('.lines .plot'), box = plot.getBoundingClientRect();
+                plot.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 }));
+                return plot.querySelector('.tip').textContent""")
+            self.assertIn("Training", tip)
+
+
+class Checkers(PageCase):
+    """What the checks are there for must be seen by them."""
+
     def test_a_fault_is_seen(self):
         path = self.file("faulty.html", "<title>t</title><body style='width:3000px'><img src='http://127.0.0.1:9/x.png'><script>nope()</script>")
         with Browser() as browser:
@@ -63,6 +126,32 @@ class Pages(Case):
             self.assertIn("nope", " ".join(page.console))
             self.assertEqual(page.requests, ["http://127.0.0.1:9/x.png"])
             self.assertGreater(page.overflow, 2000)
+
+    def test_an_obstacle_is_seen(self):
+        if not AXE.exists():
+            self.skipTest(f"axe-core is not there; tools/fetch_axe.py {AXE.parent} brings it")
+        path = self.file("obstacle.html", "<!DOCTYPE html><title>t</title><body><h1>t</h1><button></button><p style='color:#ccc'>pale"
+                         "<div style='height:2em;overflow:auto'><p>one<p>two<p>three</div><details><summary>s</summary><img></details>")
+        with Browser() as browser:
+            browser.open(path, 360)
+            rules = {finding.split(":")[0] for finding in browser.accessibility()}
+            self.assertLessEqual({"button-name", "color-contrast", "html-has-lang", "image-alt", "region"}, rules)
+
+    def test_an_obstacle_of_the_keyboard_is_seen(self):
+        path = self.file("keyboard.html", "<!DOCTYPE html><title>t</title><style>#b:focus{outline:none}</style><button id='a'>a</button>"
+                         "<button id='b'>b</button><button tabindex='-1'>c</button><div inert><button>d</button></div>")
+        with Browser() as browser:
+            browser.open(path)
+            self.assertEqual(browser.keyboard(), (["button. c", "button. d"], ["button. b"]))
+
+    def test_a_page_that_prints_badly_is_seen(self):
+        path = self.file("paper.html", "<!DOCTYPE html><title>t</title><style>@media (prefers-color-scheme:dark){body{background:#111;color:#eee}}"
+                         "pre{width:50cm}</style><pre>wide</pre>")
+        with Browser() as browser:
+            browser.open(path)
+            paper = browser.paper()
+            self.assertEqual((len(paper.dark), paper.faint), (1, ["pre. wide"]))
+            self.assertGreater(paper.overflow, 1000)
 
 
 if __name__ == "__main__":

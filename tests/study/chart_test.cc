@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -173,6 +174,29 @@ TEST(LineSvg, IsAnImageWithWords) {
   EXPECT_EQ(svg.at("aria-labelledby"), "c-t c-d");
   EXPECT_EQ(p.page.all("title").at(0).text, "Loss");
   EXPECT_EQ(p.page.all("desc").at(0).text, "Line chart of Nats over Step. train: 2 values from 1 to 3, the last 1.");
+}
+
+TEST(Thin, KeepsTheLastPointAndTheBand) {
+  for (const size_t count : {1u, 1000u, 1001u, 2000u, 2001u, 54321u}) {
+    Series s{"a", {}, {}, {}, {}};
+    for (size_t i = 0; i < count; ++i) {
+      s.x.push_back(static_cast<double>(i));
+      s.y.push_back(2.0 * static_cast<double>(i));
+      s.lower.push_back(s.y.back() - 1);
+      s.upper.push_back(s.y.back() + 1);
+    }
+    thin(s);
+    EXPECT_LE(s.x.size(), kMaxLinePoints + 1);
+    EXPECT_GE(s.x.size(), std::min(count, kMaxLinePoints / 2));
+    EXPECT_EQ(s.x.back(), static_cast<double>(count - 1));
+    ASSERT_EQ(s.x.size(), s.y.size());
+    ASSERT_EQ(s.x.size(), s.lower.size());
+    ASSERT_EQ(s.x.size(), s.upper.size());
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      EXPECT_EQ(s.y[i], 2 * s.x[i]);
+      EXPECT_EQ(s.lower[i] + 2, s.upper[i]);
+    }
+  }
 }
 
 BarChart bars(std::vector<BarSeries> series) { return {"Rates", "", "tokens/s", {"one", "two"}, std::move(series)}; }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "base/file.h"
 #include "page_checker.h"
@@ -24,9 +25,10 @@ ReportPage page_of(const std::string& text) {
   wide.wide = true;
   BarChart bars{text, text, text, {text, text}, {{text, {1, 2}, {0.1, NAN}}, {text, {3, NAN}}}};
   PointChart points{text, text, {text}, {text}, {{text, {1, NAN}, {2, 3}, {text, text}}}};
+  HeatMaps maps{text, text, text, text, text, {text, text}, {text}, {{text, {0.5, NAN}}, {text, {0, 1}}}};
   Table table{text, {{text}, {text, true}}, {{text, 1.5}, {text, {text, NAN}}}, text};
   Section section{text,
-                  {Paragraph{text}, wide, lines, points, bars, table, Samples{{{text, text, text}}},
+                  {Paragraph{text}, wide, lines, points, bars, maps, table, Samples{{{text, text, text}}},
                    Code{text, text, true}, Code{text, text}}};
   page.sections = {section, section, {text, {LineChart{text, "", {text}, {text}, {}}}}};
   return page;
@@ -43,8 +45,8 @@ TEST(Report, WellFormed) {
   EXPECT_EQ(page.all("footer").size(), 1u);
   EXPECT_EQ(page.all("section").size(), 4u);  // three, and how to repeat it
   EXPECT_EQ(page.all("script").size(), 1u);
-  // Two sizes a chart, four where it is wide.
-  EXPECT_EQ(page.all("svg").size(), 2u * (4 + 2 + 2 + 2) + 2);
+  // Two sizes a chart, four where it is wide; two of the large map, and one a map.
+  EXPECT_EQ(page.all("svg").size(), 2u * (4 + 2 + 2 + 2 + 2 + 2) + 2);
   for (const Element& svg : page.all("svg")) EXPECT_EQ(svg.attributes.at("role"), "img");
 }
 
@@ -87,6 +89,43 @@ TEST(Report, TableOfAChartHoldsItsData) {
   for (const Element& td : page.all("td"))
     values += (td.attributes.count("data-v") ? td.attributes.at("data-v") : "-") + " ";
   EXPECT_EQ(values, "1 0.1 - - - 2 - 5 4 6 3 - 6 5 7 ");
+}
+
+TEST(Report, NoTwoRegionsHaveOneName) {
+  std::set<std::string> names;
+  size_t regions = 0;
+  for (const Element& e : check_page(render_report(page_of("text"))).all("div", "scroll")) {
+    EXPECT_EQ(e.attributes.at("role"), "region");
+    EXPECT_EQ(e.attributes.at("tabindex"), "0");
+    names.insert(e.attributes.at("aria-label"));
+    ++regions;
+  }
+  EXPECT_EQ(regions, 2u * (4 + 1 + 1));  // four charts, the maps and the table of two sections
+  EXPECT_EQ(names.size(), regions);
+}
+
+TEST(Report, MapsAreLargeAndSmall) {
+  HeatMaps maps{"Attention", "", "Query", "Key", "Weight", {"a", "\"b"}, {"x", "y"}, {}};
+  maps.maps = {{"layer 0", {0.5, NAN, 0.25, 0.75}}, {"layer 1", {1, 0, 0, 1}}};
+  ReportPage report;
+  report.sections = {{"s", {maps}}};
+  const CheckedPage page = check_page(render_report(report));
+  EXPECT_TRUE(page.problems.empty()) << first(page);
+  const auto figures = page.all("figure", "maps");
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_EQ(figures[0].attributes.at("data-rows"), "[&quot;a&quot;,&quot;\\&quot;b&quot;]");
+  const auto small = page.all("div", "map");
+  ASSERT_EQ(small.size(), 2u);
+  EXPECT_EQ(small[0].attributes.at("data-weights"), "5000 - 2500 7500");
+  EXPECT_EQ(page.all("span", "name").at(1).text, "layer 1");
+  EXPECT_EQ(page.all("p", "chosen").at(0).text, "layer 0");
+  EXPECT_FALSE(page.all("div", "thumbnails").at(0).attributes.count("hidden"));
+  maps.maps.resize(1);
+  report.sections = {{"s", {maps}}};
+  EXPECT_TRUE(check_page(render_report(report)).all("div", "thumbnails").at(0).attributes.count("hidden"));
+  maps.maps.clear();
+  report.sections = {{"s", {maps}}};
+  EXPECT_TRUE(check_page(render_report(report)).all("figure").empty());
 }
 
 TEST(Report, IsWrittenWhole) {

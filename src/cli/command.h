@@ -61,6 +61,7 @@ void register_plan(Registry& registry);
 void register_presets(Registry& registry);
 void register_scale(Registry& registry);
 void register_spec(Registry& registry);
+void register_study(Registry& registry);
 void register_synth(Registry& registry);
 void register_tokenize(Registry& registry);
 void register_train(Registry& registry);

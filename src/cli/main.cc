@@ -133,6 +133,7 @@ int run(int argc, char** argv) {
   register_presets(registry);
   register_scale(registry);
   register_spec(registry);
+  register_study(registry);
   register_synth(registry);
   register_tokenize(registry);
   register_train(registry);

@@ -263,7 +263,8 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
       samples.append(line);
       if (!last) note("step " + std::to_string(step) + ":\n" + to_text(sample));
     }
-    if (last || due(config.checkpoint_every, step)) save();
+    const bool asked = hooks.save_due && hooks.save_due();
+    if (last || asked || due(config.checkpoint_every, step)) save();
   }
   save();
   if (result.interrupted)

@@ -90,6 +90,7 @@ struct LoopHooks {
   std::function<TrainingSample(const Model&)> sample;  // null: no samples
   std::function<void(const ProgressState&)> progress;  // after each step
   std::function<void(std::string)> note;               // lines for the person who watches
+  std::function<bool()> save_due;                      // after each step: whether to save now, beside checkpoint_every
   const std::atomic<bool>* stop = nullptr;             // set by a signal: save and return
 };
 

@@ -129,8 +129,13 @@ std::string Progress::time_left() const {
                          static_cast<double>(total_ - state_.step));
 }
 
+std::string Progress::place() const {
+  if (state_.label.empty()) return fmt::format("{}/{}", state_.step, total_);
+  return fmt::format("{} %  {}", total_ > 0 ? 100 * state_.step / total_ : 100, state_.label);
+}
+
 std::string Progress::plain_line() const {
-  std::string line = fmt::format("step {}/{}", state_.step, total_);
+  std::string line = (state_.label.empty() ? "step " : "") + place();
   if (!std::isnan(state_.loss)) line += fmt::format("  loss {:.4f}", state_.loss);
   if (!std::isnan(state_.val_loss)) line += fmt::format("  val {:.4f}", state_.val_loss);
   if (!std::isnan(state_.tokens_per_second)) line += "  " + rate_text(state_.tokens_per_second);
@@ -142,7 +147,7 @@ std::string Progress::plain_line() const {
 
 std::string Progress::bar_line(int columns) const {
   // In the order of their worth: on a narrow terminal the last ones go first.
-  std::vector<std::string> pieces{fmt::format("{}/{}", state_.step, total_)};
+  std::vector<std::string> pieces{place()};
   if (!std::isnan(state_.loss)) pieces.push_back(fmt::format("loss {:.4f}", state_.loss));
   if (const std::string left = time_left(); !left.empty()) pieces.push_back("eta " + left);
   if (!std::isnan(state_.val_loss)) pieces.push_back(fmt::format("val {:.4f}", state_.val_loss));

@@ -11,7 +11,8 @@
 namespace transept {
 
 struct ProgressState {
-  int64_t step = 0;  // steps done
+  int64_t step = 0;   // steps done
+  std::string label;  // what the work is at, where steps are shares of a whole: it stands in place of their count
   double loss = std::numeric_limits<double>::quiet_NaN();
   double val_loss = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
@@ -47,6 +48,7 @@ class Progress {
   void draw();
   std::string bar_line(int columns) const;
   std::string plain_line() const;
+  std::string place() const;
   std::string time_left() const;
 
   ProgressOptions options_;

@@ -1,0 +1,189 @@
+#include "study/study_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/problem.h"
+#include "convert/kv_calibration.h"
+#include "convert/model_folder.h"
+#include "data/sampler.h"
+#include "plan/plan.h"
+#include "study/model_io.h"
+#include "train/checkpoint.h"
+
+namespace transept {
+namespace {
+
+constexpr int64_t kCheckpointSeconds = 20;  // a kill loses about so much of training, and saving stays unnoticed
+constexpr int64_t kCalibrationTokens = 32768;  // of training text, for conversions that fit to what a model reads
+
+uint64_t hash_of(std::string_view text) {
+  uint64_t h = 14695981039346656037ull;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return h;
+}
+
+Json first_steps(const Json& recipe, size_t steps) {
+  return Json(Json::array_t(recipe.begin(), recipe.begin() + static_cast<std::ptrdiff_t>(steps)));
+}
+
+// The spec with its rotary positions stretched from max_position_embeddings to `length` (spec/rope_scaling.h).
+ArchSpec stretched(const ArchSpec& spec, const StretchStep& step) {
+  const int64_t trained = spec.max_position_embeddings;
+  const double factor = std::max(1.0, static_cast<double>(step.length) / static_cast<double>(trained));
+  const auto scaling = [&]() -> RopeScaling {
+    switch (step.rule) {
+      case StretchRule::kLinear:
+        return LinearScaling{.factor = factor};
+      case StretchRule::kNtk:
+        return NtkScaling{.factor = factor};
+      case StretchRule::kDynamic:
+        return DynamicScaling{.factor = 1, .original_max_position_embeddings = trained};
+      case StretchRule::kYarn:
+        return YarnScaling{.factor = factor, .original_max_position_embeddings = trained};
+    }
+    TRANSEPT_CHECK(false);
+    return {};
+  };
+  ArchSpec result = spec;
+  result.max_position_embeddings = std::max(trained, step.length);
+  for (LayerSpec& layer : result.layers) {
+    auto* rope = std::get_if<RopePosition>(&layer.position);
+    if (!rope) throw InputError("stretch", "works on rotary positions, and a layer has others", "use position rope");
+    rope->scaling = scaling();
+  }
+  return spec_from_json(spec_to_json(result), "stretch");
+}
+
+// The same weights under another spec, which declares the same parameters.
+std::unique_ptr<Model> with_spec(const Model& model, const ArchSpec& spec, bool trainable = false) {
+  auto result = std::make_unique<Model>(spec, trainable);
+  const std::span<const float> values = const_cast<Model&>(model).parameters().values();
+  TRANSEPT_CHECK(result->parameters().count() == model.parameters().count());
+  std::copy(values.begin(), values.end(), result->parameters().values().begin());
+  return result;
+}
+
+}  // namespace
+
+std::optional<TrainConfig> training_of(const StudyDefinition& definition, const ModelStep& step, int64_t seed) {
+  std::optional<TrainConfig> config;
+  if (const auto* train = std::get_if<TrainStep>(&step)) config = definition.trained_config(*train);
+  if (const auto* more = std::get_if<UptrainStep>(&step)) {
+    config = definition.training;
+    config->schedule = usual_schedule(config->schedule.kind, more->lr, more->steps);
+  }
+  if (config) config->seed = static_cast<uint64_t>(seed);
+  return config;
+}
+
+double flops_per_step(const ArchSpec& spec, const TrainConfig& config) {
+  return static_cast<double>(make_plan(spec, {.context = config.context}).flops.train_per_token) *
+         static_cast<double>(config.accumulation * config.batch * config.context);
+}
+
+StudyModels::StudyModels(const StudyDefinition& definition, const std::filesystem::path& folder, StudyStore& store,
+                         ThreadPool& pool, const Corpus& corpus, const Tokenizer& tokenizer, Hooks hooks)
+    : definition_(definition),
+      folder_(folder),
+      store_(store),
+      pool_(pool),
+      corpus_(corpus),
+      tokenizer_(tokenizer),
+      vocabulary_(vocabulary_of(tokenizer)),
+      hooks_(std::move(hooks)) {}
+
+std::string StudyModels::name_of(const Json& recipe, size_t steps, int64_t seed) {
+  return fmt::format("{:016x}-seed{}", hash_of(first_steps(recipe, steps).dump()), seed);
+}
+
+const Model& StudyModels::make(const DefinedCell& cell, int64_t seed) {
+  const std::string name = name_of(cell.recipe, cell.steps.size(), seed);
+  if (current_ && name == current_name_) return *current_;
+  current_.reset();
+  size_t done = cell.steps.size();
+  while (done > 0 && !store_.has_model(name_of(cell.recipe, done, seed))) --done;
+  std::unique_ptr<Model> model;
+  if (done > 0) model = load_model(folder_ / name_of(cell.recipe, done, seed) / "checkpoint");
+  for (size_t step = done; step < cell.steps.size(); ++step) model = apply(cell, step, seed, std::move(model));
+  current_ = std::move(model);
+  current_name_ = name;
+  return *current_;
+}
+
+std::unique_ptr<Model> StudyModels::apply(const DefinedCell& cell, size_t step, int64_t seed,
+                                          std::unique_ptr<Model> before) {
+  const ModelStep& made_by = cell.steps[step];
+  const std::optional<TrainConfig> config = training_of(definition_, made_by, seed);
+  if (const auto* train = std::get_if<TrainStep>(&made_by)) {
+    const ArchSpec spec = definition_.trained_spec(*train);
+    auto model = std::make_unique<Model>(spec, true);
+    model->parameters().initialize(spec, config->seed, pool_);
+    return trained(std::move(model), *config, cell.recipe, step + 1, seed);
+  }
+  if (std::holds_alternative<UptrainStep>(made_by)) {
+    return trained(with_spec(*before, before->spec(), true), *config, cell.recipe, step + 1, seed);
+  }
+  if (const auto* stretch = std::get_if<StretchStep>(&made_by))
+    return with_spec(*before, stretched(before->spec(), *stretch));
+  const KvHeadsStep& heads = std::get<KvHeadsStep>(made_by);
+  KvCalibration calibration;
+  if (heads.method == KvMerge::kAligned) {
+    const TrainConfig& c = definition_.training;
+    const Sampler sampler(corpus_.train(), c.context, c.batch, static_cast<uint64_t>(seed), c.examples, vocabulary_);
+    Arena arena;
+    for (int64_t tokens = 0, i = 0; tokens < kCalibrationTokens; tokens += c.batch * c.context, ++i) {
+      const Batch batch = sampler.batch(static_cast<uint64_t>(i));
+      calibration.add(*before, {pool_, arena, nullptr},
+                      {.tokens = batch.tokens,
+                       .layout = batch.layout,
+                       .source_tokens = batch.source_tokens,
+                       .source_layout = batch.source_layout,
+                       .dropout = {},
+                       .observe = {}});
+    }
+  }
+  return convert_kv_heads(*before, {heads.num_key_value_heads, heads.method, &calibration}, false);
+}
+
+std::unique_ptr<Model> StudyModels::trained(std::unique_ptr<Model> model, TrainConfig config, const Json& recipe,
+                                            size_t steps, int64_t seed) {
+  const std::string name = name_of(recipe, steps, seed);
+  const std::filesystem::path folder = folder_ / name;
+  make_writable_folder(folder);
+  config.eval_every = 0;
+  config.eval_tokens = 1;
+  config.checkpoint_every = 0;
+  const Json run{{"recipe", first_steps(recipe, steps)}, {"config", config_to_json(config)}};
+  std::optional<FoundCheckpoint> resume = find_checkpoint(folder, hooks_.note);
+  if (resume && resume->state.run != run) resume.reset();
+  LoopHooks hooks;
+  hooks.io = folder_io(tokenizer_);
+  hooks.note = hooks_.note;
+  hooks.stop = hooks_.stop;
+  const double step_flops = flops_per_step(model->spec(), config);
+  hooks.progress = [&](const ProgressState& state) {
+    if (hooks_.progress) hooks_.progress(state, static_cast<double>(state.step) * step_flops);
+  };
+  hooks.save_due = [last = std::chrono::steady_clock::now()]() mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < std::chrono::seconds(kCheckpointSeconds)) return false;
+    last = now;
+    return true;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const LoopResult result = run_training(*model, pool_, corpus_, vocabulary_, config, folder, run, resume,
+                                         step_flops / static_cast<double>(config.accumulation * config.batch * config.context), hooks);
+  if (result.interrupted) throw StudyStopped();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  store_.put_model(name, first_steps(recipe, steps), seed, seconds.count());
+  if (hooks_.trained) hooks_.trained(step_flops * static_cast<double>(config.schedule.total_steps));
+  return model;
+}
+
+}  // namespace transept

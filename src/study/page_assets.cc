@@ -53,7 +53,7 @@ figure{margin:0;min-width:0}
 .bar{display:flex;flex-wrap:wrap;gap:.25rem 1rem;align-items:baseline;justify-content:space-between;margin-bottom:.85rem}
 .tools{display:flex;gap:.4rem}
 .tools[hidden]{display:none}
-button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer}
+button{font:inherit;color:inherit;text-align:inherit;background:none;border:0;padding:0;cursor:pointer}
 .tools button{font-size:.75rem;line-height:1;color:var(--muted);border:1px solid var(--edge);border-radius:4px;padding:.35rem .5rem}
 .tools button:hover{color:var(--text);border-color:var(--text)}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px;border-radius:2px}
@@ -142,8 +142,15 @@ section{break-inside:auto;margin-top:1.5rem}
 h2,h3{break-after:avoid}
 .charts{gap:1.25rem 1.5rem;grid-template-columns:1fr 1fr}
 .scroll{overflow:visible}
-table{font-size:8pt}
-th,td,th.n,td.n,thead th,tbody th{white-space:normal;overflow-wrap:anywhere;padding:.25rem .5rem .25rem 0}
+table,thead th{font-size:8pt}
+th,td,th.n,td.n,thead th,tbody th{white-space:normal;overflow-wrap:break-word;padding:.25rem .5rem .25rem 0}
+.cards table,.cards tbody{display:block}
+.cards thead{display:none}
+.cards tr{display:grid;grid-template-columns:repeat(3,1fr);gap:0 1rem;padding:.4rem 0;border-bottom:1px solid var(--rule)}
+.cards th,.cards td,.cards th.n,.cards td.n{border:0;padding:0;text-align:left}
+.cards tbody th{grid-column:1/-1;font-weight:600}
+.cards td:empty{display:none}
+.cards [data-name]::before{content:attr(data-name) ": ";font-weight:400;color:var(--muted)}
 pre{border:1px solid var(--rule)}
 )css";
 

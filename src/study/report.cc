@@ -18,6 +18,10 @@
 namespace transept {
 namespace {
 
+// A table of more columns cannot be read on paper: there each of its rows becomes a card, every cell with its column's
+// name.
+constexpr size_t kPaperColumns = 8;
+
 bool is_chart(const ReportBlock& block) {
   return std::holds_alternative<LineChart>(block) || std::holds_alternative<PointChart>(block) ||
          std::holds_alternative<BarChart>(block);
@@ -282,7 +286,8 @@ class Renderer {
   }
 
   void block(const Table& t) {
-    out_ += "<div class=\"table\">\n";
+    const bool cards = t.columns.size() > kPaperColumns;
+    out_ += fmt::format("<div class=\"table{}\">\n", cards ? " cards" : "");
     if (!t.title.empty()) out_ += fmt::format("<h3>{}</h3>\n", escape_html(t.title));
     out_ += scroll_box("Table: " + (t.title.empty() ? section_ : t.title)) + "<table><thead><tr>";
     for (const Column& c : t.columns) {
@@ -294,8 +299,9 @@ class Renderer {
       out_ += "<tr>";
       for (size_t i = 0; i < row.size(); ++i) {
         const std::string_view tag = i == 0 ? "th" : "td";
-        out_ += fmt::format("<{}{}{}{}>{}</{}>", tag, i == 0 ? " scope=\"row\"" : "",
+        out_ += fmt::format("<{}{}{}{}{}>{}</{}>", tag, i == 0 ? " scope=\"row\"" : "",
                             t.columns[i].numeric ? " class=\"n\"" : "", number_attribute(row[i].number),
+                            cards ? fmt::format(" data-name=\"{}\"", escape_html(t.columns[i].name)) : "",
                             escape_html(row[i].text), tag);
       }
       out_ += "</tr>\n";

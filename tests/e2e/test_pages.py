@@ -3,10 +3,12 @@ be drawn is; and each can be used by keyboard, read by a screen reader, printed,
 
 import csv
 import io
+import os
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 from browser import AXE, Browser
-from harness import Case, main
+from harness import BIN, Case, main
 
 
 class PageCase(Case):
@@ -114,6 +116,31 @@ class Pages(PageCase):
                 plot.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 }));
                 return plot.querySelector('.tip').textContent""")
             self.assertIn("Training", tip)
+
+
+    def test_study(self):
+        program, path = BIN.with_name("study_report_test"), self.tmp / "study.html"
+        if not program.exists():
+            self.skipTest(f"{program} is not built, so there is no page of a study")
+        subprocess.run([program, "--gtest_filter=StudyReport.WholeAndEmptyPagesAreWellFormed"], env={**os.environ, "TRANSEPT_STUDY_PAGE": str(path)},
+                       check=True, stdout=subprocess.DEVNULL)
+        with Browser() as browser:
+            self.check(browser, path, {".chart": 3, ".lines .plot path.band": 3, ".bars .plot .whisker": 2 * 3, ".maps": 1, ".map button": 2,
+                                       ".maps .plot svg": 1, ".maps .plot .cells path": 3})
+            # The second map becomes the large one; its table and the value under the pointer follow.
+            browser.open(path, 360)
+            browser.click(".map:nth-child(2) button")
+            self.assertEqual(browser.run("return document.querySelector('.chosen').textContent"), "layer 0, head 1")
+            pressed = "return [...document.querySelectorAll('.map button')].map((b) => b.getAttribute('aria-pressed'))"
+            self.assertEqual(browser.run(pressed), ["false", "true"])
+            browser.click(".maps summary")
+            cells = "return [...document.querySelectorAll('.maps tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))"
+            self.assertEqual(browser.run(cells), [["a", "0.5", ""], ["␣b", "0.125", "0.875"]])
+            tip = browser.run("""const svg = [...document.querySelectorAll('.maps .plot svg')].find((s) => s.checkVisibility());
+                const box = svg.querySelector('.cells rect').getBoundingClientRect();
+                svg.parentNode.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + 0.75 * box.width, clientY: box.y + 0.75 * box.height }));
+                return [...svg.parentNode.querySelectorAll('.tip > *')].map((line) => line.textContent)""")
+            self.assertEqual(tip, ["layer 0, head 1", "Query 2  ␣b", "Key 2  ␣b", "Weight  0.875"])
 
 
 class Checkers(PageCase):

@@ -104,6 +104,25 @@ TEST(Report, NoTwoRegionsHaveOneName) {
   EXPECT_EQ(names.size(), regions);
 }
 
+// On paper a wide table's cells stand without their heads.
+TEST(Report, CellsOfWideTablesCarryTheirColumns) {
+  for (const size_t columns : {8u, 9u}) {
+    Table table{"t", {}, {{}}};
+    for (size_t i = 0; i < columns; ++i) {
+      table.columns.push_back({"column " + std::to_string(i)});
+      table.rows[0].emplace_back("x");
+    }
+    ReportPage report;
+    report.sections = {{"s", {table}}};
+    const CheckedPage page = check_page(render_report(report));
+    EXPECT_EQ(page.all("div", "cards").size(), columns == 9 ? 1u : 0u);
+    const auto cells = page.all("td");
+    ASSERT_EQ(cells.size(), columns - 1);
+    const auto name = cells.back().attributes.find("data-name");
+    EXPECT_EQ(name == cells.back().attributes.end() ? "" : name->second, columns == 9 ? "column 8" : "");
+  }
+}
+
 TEST(Report, MapsAreLargeAndSmall) {
   HeatMaps maps{"Attention", "", "Query", "Key", "Weight", {"a", "\"b"}, {"x", "y"}, {}};
   maps.maps = {{"layer 0", {0.5, NAN, 0.25, 0.75}}, {"layer 1", {1, 0, 0, 1}}};

@@ -116,6 +116,7 @@ details thead th{position:sticky;top:0;background:var(--paper)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 th button:hover{color:var(--text)}
+th button,summary{min-height:24px;min-width:24px}
 pre,code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace;font-size:.8125rem;line-height:1.6}
 pre{margin:0;padding:1rem 1.15rem;background:var(--surface);border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere;tab-size:2}
 .samples{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))}

@@ -108,15 +108,15 @@ class Browser:
         raise TimeoutError(f"{selector} [{index}] saved no file")
 
     def accessibility(self) -> list[str]:
-        """What axe-core, by all of its rules, objects to in the page as it stands, everything that folds unfolded. Of a table it sees the
-        first rows: the others are like them, and it takes minutes for some thousand."""
+        """What axe-core, by all of its rules, objects to in the page as it stands, everything that folds unfolded. Of a table only the
+        first rows stay: the others are like them, and it takes minutes for some thousand. The page is of no other use after that."""
         if not self.run("return typeof axe === 'object'"):
             self.run(AXE.read_text())
         self.driver.set_script_timeout(120)
         result = self.driver.execute_async_script("""const done = arguments[0];
             document.querySelectorAll('details').forEach((d) => { d.open = true; });
             setTimeout(() => {  // what fills itself when it unfolds has done so
-              document.querySelectorAll('tbody tr:nth-child(n + 6)').forEach((row) => { row.hidden = true; });
+              document.querySelectorAll('tbody tr:nth-child(n + 6)').forEach((row) => row.remove());
               axe.run(document, { resultTypes: ['violations'] }).then(done, (e) => done({ error: String(e) }));
             }, 50)""")
         if "error" in result:
@@ -140,6 +140,14 @@ class Browser:
                 self.driver.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9})
         return Keyboard(*self.run(LUMINANCE + """
             return [window.usable.filter((e) => !window.met.has(e)).map(named), [...window.met].filter(([, marked]) => !marked).map(([e]) => named(e))]"""))
+
+    def small_targets(self) -> list[str]:
+        """What can be pressed and is smaller than 24 by 24 pixels (WCAG 2.2, 2.5.8)."""
+        return self.run(LUMINANCE + """
+            return [...document.querySelectorAll('button, summary, a[href], input, select')].filter((e) => {
+              const { width, height } = e.getBoundingClientRect();
+              return e.checkVisibility() && Math.min(width, height) < 24;
+            }).map(named)""")
 
     def paper(self) -> Paper:
         """How the page would be printed from a dark screen."""

@@ -31,6 +31,7 @@ class PageCase(Case):
             with self.subTest("keyboard", path=path.name, width=width):
                 browser.open(path, width)
                 self.assertEqual(browser.keyboard(), ([], []))
+                self.assertEqual(browser.small_targets(), [])
         with self.subTest("paper", path=path.name):
             browser.open(path)
             self.assertEqual(browser.paper(), ([], [], 0))
@@ -165,11 +166,12 @@ class Checkers(PageCase):
             self.assertLessEqual({"button-name", "color-contrast", "html-has-lang", "image-alt", "region"}, rules)
 
     def test_an_obstacle_of_the_keyboard_is_seen(self):
-        path = self.file("keyboard.html", "<!DOCTYPE html><title>t</title><style>#b:focus{outline:none}</style><button id='a'>a</button>"
+        path = self.file("keyboard.html", "<!DOCTYPE html><title>t</title><style>button{min-height:2em;min-width:2em}#b{min-height:0;height:1em}#b:focus{outline:none}</style><button id='a'>a</button>"
                          "<button id='b'>b</button><button tabindex='-1'>c</button><div inert><button>d</button></div>")
         with Browser() as browser:
             browser.open(path)
             self.assertEqual(browser.keyboard(), (["button. c", "button. d"], ["button. b"]))
+            self.assertEqual(browser.small_targets(), ["button. b"])
 
     def test_a_page_that_prints_badly_is_seen(self):
         path = self.file("paper.html", "<!DOCTYPE html><title>t</title><style>@media (prefers-color-scheme:dark){body{background:#111;color:#eee}}"

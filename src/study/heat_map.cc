@@ -75,6 +75,17 @@ int heat_shade(double weight) {
   return std::isnan(weight) ? 0 : static_cast<int>(std::lround(std::sqrt(std::clamp(weight, 0.0, 1.0)) * kHeatShades));
 }
 
+size_t maps_per_row(const std::vector<HeatMap>& maps) {
+  const auto group = [&](size_t i) { return maps[i].name.substr(0, maps[i].name.rfind(',')); };
+  size_t per_row = 0;
+  for (size_t start = 0, end = 0; start < maps.size(); start = end) {
+    for (end = start + 1; end < maps.size() && group(end) == group(start);) ++end;
+    if (start > 0 && end - start != per_row) return 0;
+    per_row = end - start;
+  }
+  return per_row == 1 ? 0 : per_row;
+}
+
 std::string visible_whitespace(const std::string& text) {
   std::string out;
   for (const char c : text) {

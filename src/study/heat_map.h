@@ -22,15 +22,23 @@ struct HeatMaps {
   std::string row_label, column_label, weight_label;  // "Query", "Key", "Attention"
   std::vector<std::string> rows, columns;             // what each row and column stands for: a token
   std::vector<HeatMap> maps;
+  size_t per_row =
+      0;  // of the small ones where there is room: the heads of a layer; 0 or above kMaxMapsPerRow: as many as fit
 };
 
 // The largest side that a page shows, and the most maps of one block: beyond, cells cannot be told apart.
 inline constexpr size_t kMaxHeatMapSide = 64, kMaxHeatMaps = 32;
 
+inline constexpr size_t kMaxMapsPerRow = 8;
+
 inline constexpr int kHeatShades = 16;
 
 // 0 (nothing drawn) to kHeatShades, of a weight from 0 to 1.
 int heat_shade(double weight);
+
+// How many neighbours share a name up to its last comma ("layer 0, head 1"), where all groups are equally large; else
+// 0.
+size_t maps_per_row(const std::vector<HeatMap>& maps);
 
 // Spaces, tabs and line ends as signs that show.
 std::string visible_whitespace(const std::string& text);

@@ -91,7 +91,7 @@ details[open]>summary{margin-bottom:.6rem}
 .stage{display:grid;gap:1.5rem 2.5rem}
 @media (min-width:60rem){.stage{grid-template-columns:minmax(0,34rem) minmax(0,1fr)}}
 .chosen{margin:0 0 .5rem;font-size:.875rem}
-.thumbnails{display:grid;grid-template-columns:repeat(auto-fill,minmax(6.5rem,1fr));gap:1rem;align-content:start}
+.thumbnails{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(6.5rem,20%),1fr));gap:1rem .8rem;align-content:start}
 .thumbnails[hidden]{display:none}
 .map svg{display:block}
 .map button{display:block;width:100%;text-align:left}
@@ -391,6 +391,9 @@ std::string page_style() {
   }
   for (int shade = 1; shade <= kHeatShades; ++shade) {
     fills += fmt::format(".shade{}{{stroke-opacity:{:.4g}}}", shade, static_cast<double>(shade) / kHeatShades);
+  }
+  for (size_t n = 1; n <= kMaxMapsPerRow; ++n) {
+    fills += fmt::format("@media (min-width:60rem){{.per{}{{grid-template-columns:repeat({},minmax(0,1fr))}}}}", n, n);
   }
   return fmt::format(
       ":root{{color-scheme:light dark;{}}}\n@media (prefers-color-scheme:dark){{:root{{{}}}}}{}{}\n@media "

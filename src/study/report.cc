@@ -274,7 +274,9 @@ class Renderer {
         escape_html(m.maps.front().name));
     picture(heat_map_svg(m, 0, kSmallChart, next_id()), "small");
     picture(heat_map_svg(m, 0, kMediumChart, next_id()), "medium");
-    out_ += fmt::format("</div></div>\n<div class=\"thumbnails\"{}>", m.maps.size() == 1 ? " hidden" : "");
+    const bool aligned = m.per_row > 0 && m.per_row <= kMaxMapsPerRow;
+    out_ += fmt::format("</div></div>\n<div class=\"thumbnails{}\"{}>", aligned ? fmt::format(" per{}", m.per_row) : "",
+                        m.maps.size() == 1 ? " hidden" : "");
     for (size_t i = 0; i < m.maps.size(); ++i) {
       out_ += fmt::format("<div class=\"map\" data-weights=\"{}\">{}<span class=\"name\">{}</span></div>\n",
                           heat_data(m.maps[i]), thumbnail_svg(m, i, next_id()), escape_html(m.maps[i].name));

@@ -267,6 +267,7 @@ HeatMaps maps_of_labels(const StudyCell& cell, const StudyMap& like, const std::
       maps.maps.push_back(shown_part(map, maps.rows.size(), maps.columns.size()));
     }
   }
+  maps.per_row = maps_per_row(maps.maps);
   const auto say = [&](const std::string& sentence) { maps.caption += (maps.caption.empty() ? "" : " ") + sentence; };
   say("The darker or brighter a cell, the larger its weight: its shade follows the square root. Of seed " +
       std::to_string(cell.seed) + ".");

@@ -120,6 +120,19 @@ TEST(HeatMap, Words) {
   EXPECT_EQ(describe(maps, 0), "2 by 2 weights, Query down and Key across. No values.");
 }
 
+TEST(HeatMap, RowsOfOneLayer) {
+  const auto per_row = [](const std::vector<std::string>& names) {
+    std::vector<HeatMap> maps;
+    for (const std::string& name : names) maps.push_back({name, {}});
+    return maps_per_row(maps);
+  };
+  EXPECT_EQ(per_row({"layer 0, head 0", "layer 0, head 1", "layer 1, head 0", "layer 1, head 1"}), 2u);
+  EXPECT_EQ(per_row({"layer 0, head 0", "layer 0, head 1", "layer 0, head 2"}), 3u);
+  EXPECT_EQ(per_row({"layer 0, head 0", "layer 0, head 1", "layer 1, head 0"}), 0u);
+  EXPECT_EQ(per_row({"one", "two", "three"}), 0u);
+  EXPECT_EQ(per_row({}), 0u);
+}
+
 TEST(HeatMap, Data) {
   EXPECT_EQ(heat_data({"", {0, 0.12344, 1, NAN, 7}}), "0 1234 10000 - 10000");
   EXPECT_EQ(visible_whitespace(" the\n\tend"), "␣the⏎⇥end");

@@ -139,6 +139,9 @@ TEST(Report, MapsAreLargeAndSmall) {
   EXPECT_EQ(page.all("span", "name").at(1).text, "layer 1");
   EXPECT_EQ(page.all("p", "chosen").at(0).text, "layer 0");
   EXPECT_FALSE(page.all("div", "thumbnails").at(0).attributes.count("hidden"));
+  maps.per_row = 2;
+  report.sections = {{"s", {maps}}};
+  EXPECT_EQ(check_page(render_report(report)).all("div", "per2").size(), 1u);
   maps.maps.resize(1);
   report.sections = {{"s", {maps}}};
   EXPECT_TRUE(check_page(render_report(report)).all("div", "thumbnails").at(0).attributes.count("hidden"));

@@ -39,7 +39,8 @@ int list(const Globals& globals) {
   const std::vector<StudyListing> studies = list_studies();
   if (globals.json) {
     Json out = Json::array();
-    for (const StudyListing& s : studies) out.push_back({{"name", s.name}, {"title", s.title}, {"question", s.question}});
+    for (const StudyListing& s : studies)
+      out.push_back({{"name", s.name}, {"title", s.title}, {"question", s.question}});
     print_json(out);
     return 0;
   }
@@ -64,14 +65,15 @@ StudyText text_of(const Options& o) {
   StudyText text{read_texts(paths), {}};
   for (const fs::path& p : text.files.skipped)
     fmt::print(stderr, "{}: left out, it is empty or not text\n", p.string());
-  text.description = fmt::format("{} ({} bytes)", fmt::join(paths, ", "),
-                                 format_count(static_cast<double>(text.files.bytes())));
+  text.description =
+      fmt::format("{} ({} bytes)", fmt::join(paths, ", "), format_count(static_cast<double>(text.files.bytes())));
   return text;
 }
 
 // What an earlier run left, of this study or another.
 void clear(const fs::path& out) {
-  for (const char* name : {"study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "results.json", "report.html", "models"})
+  for (const char* name :
+       {"study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "results.json", "report.html", "models"})
     fs::remove_all(out / name);
 }
 
@@ -156,7 +158,8 @@ void register_study(Registry& registry) {
       [o, &globals] { return run(*o, globals); });
   sub->add_option("NAME", o->name, "a study of the program (--list), or a file that defines one");
   sub->add_option("--out", o->out, "folder: report.html, results.json, study.sqlite, models/");
-  sub->add_option("--data", o->data, "text files and folders (default: the plays in .cache/plays, else synthetic text)");
+  sub->add_option("--data", o->data,
+                  "text files and folders (default: the plays in .cache/plays, else synthetic text)");
   sub->add_flag("--quick", o->quick, "smaller models and fewer cells: minutes");
   sub->add_flag("--full", o->full, "the whole study (default)");
   sub->add_flag("--list", o->list, "the studies of the program");

@@ -19,11 +19,9 @@ constexpr int kDecodeRuns = 5;  // of which the median counts
 
 void run(const PerplexityMeasurement& m, const MeasuringContext& c, Measured& result) {
   Arena arena;
-  const EvalResult r = evaluate(*c.model, {c.pool, arena, nullptr}, c.corpus.val(), nullptr,
-                                {.context = m.context,
-                                 .stride = m.advance(),
-                                 .vocabulary = &c.vocabulary,
-                                 .progress = {}});
+  const EvalResult r =
+      evaluate(*c.model, {c.pool, arena, nullptr}, c.corpus.val(), nullptr,
+               {.context = m.context, .stride = m.advance(), .vocabulary = &c.vocabulary, .progress = {}});
   result.metrics["loss"] = r.loss;
   result.metrics["perplexity"] = r.perplexity();
   Curve& curve = result.curves["loss_by_position"];

@@ -14,8 +14,8 @@ std::vector<StudyListing> list_studies() {
   std::vector<StudyListing> studies;
   for (const EmbeddedDocument& document : studies_data()) {
     const Json study = parse_json(document.text, std::string(document.name));
-    studies.push_back({std::string(document.name), study.at("title").get<std::string>(),
-                       study.at("question").get<std::string>()});
+    studies.push_back(
+        {std::string(document.name), study.at("title").get<std::string>(), study.at("question").get<std::string>()});
   }
   return studies;
 }

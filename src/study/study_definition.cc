@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -114,6 +115,33 @@ Json substituted(const Json& document, const Json& axes, const std::string& path
   return result;
 }
 
+// Charts and figures with every string "$axis[i]" replaced by that value of the axis, counted from 0, or from the end
+// where i is negative: so one chart serves a study's quick form, too.
+Json with_axis_values(const Json& document, const Json& axes, const std::string& path, Problems& problems) {
+  if (document.is_string()) {
+    const std::string& text = document.get_ref<const std::string&>();
+    const size_t bracket = text.find('[');
+    if (!text.starts_with("$") || bracket == std::string::npos) return document;
+    const std::string name = text.substr(1, bracket - 1);
+    int64_t index = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data() + bracket + 1, end, index);
+    const int64_t count = axes.contains(name) ? static_cast<int64_t>(axes[name].size()) : 0;
+    if (index < 0) index += count;
+    if (error == std::errc() && at + 1 == end && *at == ']' && index >= 0 && index < count)
+      return axes[name][static_cast<size_t>(index)];
+    problems.push_back({path, in_quotes(text) + " is no value of an axis", "write it as $context[0] or $context[-1]"});
+    return document;
+  }
+  if (!document.is_structured()) return document;
+  Json result = document;
+  for (const auto& [key, value] : document.items()) {
+    Json& member = document.is_array() ? result[static_cast<size_t>(std::stoull(key))] : result[key];
+    member = with_axis_values(value, axes, path + "." + printable(key), problems);
+  }
+  return result;
+}
+
 // TrainConfig::fields as a document: options by their flags' names.
 void read_training(const Json& given, const std::string& path, TrainConfig& config, Problems& problems) {
   Json merged = config_to_json(config);
@@ -123,8 +151,9 @@ void read_training(const Json& given, const std::string& path, TrainConfig& conf
     if (known == merged.end()) continue;
     Json tried = merged;
     tried[key] = value;
-    bool fits = known->is_number_float() ? value.is_number() : known->is_number() ? whole_number(value).has_value()
-                                                                                   : known->type() == value.type();
+    bool fits = known->is_number_float() ? value.is_number()
+                : known->is_number()     ? whole_number(value).has_value()
+                                         : known->type() == value.type();
     try {
       if (fits) config_from_json(tried, path);
     } catch (const InputError&) {
@@ -189,8 +218,8 @@ class DefinitionReader {
     }
     d.document.erase("quick");
     Members members(d.document, where_, problems_);
-    members.only({"name", "title", "question", "base", "tokenizer", "val_fraction", "training", "seeds", "axes", "equal", "cells",
-                  "charts", "figures"});
+    members.only({"name", "title", "question", "base", "tokenizer", "val_fraction", "training", "seeds", "axes",
+                  "equal", "cells", "charts", "figures"});
     d.name = members.text("name", true);
     d.title = members.text("title");
     if (d.title.empty()) d.title = d.name;
@@ -199,11 +228,11 @@ class DefinitionReader {
     d.seeds = members.whole("seeds", 1, 1, kMostSeeds);
     d.val_fraction = members.share("val_fraction", d.val_fraction);
     d.base = members.object("base");
-    d.charts = members.list("charts");
-    d.figures = members.list("figures");
     read_training(members.object("training"), where_ + ": training", d.training, problems_);
     read_equal(members.object("equal"));
     read_axes(members.object("axes"));
+    d.charts = with_axis_values(members.list("charts"), axes_, at("charts"), problems_);
+    d.figures = with_axis_values(members.list("figures"), axes_, at("figures"), problems_);
     const Json cells = members.list("cells", true);
     for (size_t i = 0; i < cells.size(); ++i) read_template(cells[i], fmt::format("cells[{}]", i));
     if (problems_.empty() && d.cells.empty())
@@ -224,9 +253,9 @@ class DefinitionReader {
       const Json& value = equal[names[i]];
       const bool a_share = i <= 1;  // parameters and FLOPs may differ by a little; the others are equal or not
       if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > (a_share ? 1 : 0)) {
-        problems_.push_back(
-            {at("equal." + names[i]), "got " + describe_json(value),
-             a_share ? "allowed: the largest relative difference, from 0 to 1" : "allowed: 0, since it is equal or not"});
+        problems_.push_back({at("equal." + names[i]), "got " + describe_json(value),
+                             a_share ? "allowed: the largest relative difference, from 0 to 1"
+                                     : "allowed: 0, since it is equal or not"});
       } else {
         definition_.equal[static_cast<Equal>(i)] = value.get<double>();
       }
@@ -255,8 +284,8 @@ class DefinitionReader {
                measure = members.list("measure", true);
     for (const auto& [name, value] : fixed.items()) {
       if (!is_axis_value(value))
-        problems_.push_back({at(path + ".axes." + printable(name)), "got " + describe_json(value),
-                             "allowed: a string or a number"});
+        problems_.push_back(
+            {at(path + ".axes." + printable(name)), "got " + describe_json(value), "allowed: a string or a number"});
     }
     std::vector<Json> combinations{fixed};
     for (const Json& name : members.list("for")) {
@@ -342,10 +371,10 @@ class DefinitionReader {
       try {
         const ArchSpec spec = definition_.trained_spec(step);
         if (const int64_t context = definition_.trained_config(step).context; context > spec.max_position_embeddings) {
-          problems_.push_back({at("training.context"),
-                               fmt::format("{} is more than max_position_embeddings, {}", context,
-                                           spec.max_position_embeddings),
-                               "train on shorter sequences, or raise it in the base"});
+          problems_.push_back(
+              {at("training.context"),
+               fmt::format("{} is more than max_position_embeddings, {}", context, spec.max_position_embeddings),
+               "train on shorter sequences, or raise it in the base"});
         }
       } catch (const InputError& e) {
         problems_.insert(problems_.end(), e.problems().begin(), e.problems().end());

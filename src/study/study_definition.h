@@ -41,11 +41,11 @@ struct EnumNames<StudySize> {
 struct StudyDefinition {
   std::string name, title, question;
   StudySize size = StudySize::kFull;
-  Json base;              // spec document
-  std::string tokenizer;  // as `train --tokenizer`
+  Json base;                  // spec document
+  std::string tokenizer;      // as `train --tokenizer`
   double val_fraction = 0.1;  // of the text: held out, and what perplexity is measured on
   TrainConfig training;
-  int64_t seeds = 1;             // 0 to seeds - 1
+  int64_t seeds = 1;              // 0 to seeds - 1
   std::map<Equal, double> equal;  // and the largest relative difference that is allowed
   std::vector<DefinedCell> cells;
   Json charts, figures;  // for the page, as it reads them

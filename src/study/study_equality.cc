@@ -85,9 +85,10 @@ class Checker {
   }
 
   void differs(const Trained& m, std::string_view what, const std::string& mine, const std::string& first) {
-    problems_.push_back({definition_.name + ": " + m.axes,
-                         fmt::format("has {} {}, where {} has {}", what, mine, models_.front().axes, first),
-                         "a study changes its axes alone; leave \"" + std::string(what) + "\" out of \"equal\" if it is one"});
+    problems_.push_back(
+        {definition_.name + ": " + m.axes,
+         fmt::format("has {} {}, where {} has {}", what, mine, models_.front().axes, first),
+         "a study changes its axes alone; leave \"" + std::string(what) + "\" out of \"equal\" if it is one"});
   }
 
   std::string numbers(Equal what, double allowed) {
@@ -100,9 +101,9 @@ class Checker {
       low = std::fmin(low, mine), high = std::fmax(high, mine);
       if (std::abs(mine - first) > allowed * first) differs(m, name, format_count(mine), format_count(first));
     }
-    return low == high ? format_count(first)
-                       : fmt::format("{} to {}, within {}", format_count(low), format_count(high),
-                                     format_percent(allowed));
+    return low == high
+               ? format_count(first)
+               : fmt::format("{} to {}, within {}", format_count(low), format_count(high), format_percent(allowed));
   }
 
   // Models of one configuration read one sampler, so each configuration is read once a seed.

@@ -19,7 +19,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kCheckpointSeconds = 20;  // a kill loses about so much of training, and saving stays unnoticed
+constexpr int64_t kCheckpointSeconds = 20;     // a kill loses about so much of training, and saving stays unnoticed
 constexpr int64_t kCalibrationTokens = 32768;  // of training text, for conversions that fit to what a model reads
 
 uint64_t hash_of(std::string_view text) {
@@ -148,7 +148,9 @@ std::unique_ptr<Model> StudyModels::apply(const DefinedCell& cell, size_t step, 
                        .observe = {}});
     }
   }
-  return convert_kv_heads(*before, {heads.num_key_value_heads, heads.method, &calibration}, false);
+  return convert_kv_heads(*before, {.heads = heads.num_key_value_heads,
+                                    .merge = heads.method,
+                                    .calibration = heads.method == KvMerge::kAligned ? &calibration : nullptr});
 }
 
 std::unique_ptr<Model> StudyModels::trained(std::unique_ptr<Model> model, TrainConfig config, const Json& recipe,
@@ -177,8 +179,9 @@ std::unique_ptr<Model> StudyModels::trained(std::unique_ptr<Model> model, TrainC
     return true;
   };
   const auto begin = std::chrono::steady_clock::now();
-  const LoopResult result = run_training(*model, pool_, corpus_, vocabulary_, config, folder, run, resume,
-                                         step_flops / static_cast<double>(config.accumulation * config.batch * config.context), hooks);
+  const LoopResult result =
+      run_training(*model, pool_, corpus_, vocabulary_, config, folder, run, resume,
+                   step_flops / static_cast<double>(config.accumulation * config.batch * config.context), hooks);
   if (result.interrupted) throw StudyStopped();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   store_.put_model(name, first_steps(recipe, steps), seed, seconds.count());

@@ -95,7 +95,8 @@ Json protocol_of(const StudyDefinition& definition, const StudyRun& run) {
         format_count(static_cast<double>(t.schedule.total_steps * t.accumulation * t.batch * t.context)),
         format_count(static_cast<double>(t.schedule.total_steps)), t.accumulation * t.batch, t.context,
         schedule_name(t.schedule.kind), format_number(t.schedule.peak)));
-    lines.push_back(fmt::format("The text is {}; its last {:.1f} % are held out.", run.data, 100 * definition.val_fraction));
+    lines.push_back(
+        fmt::format("The text is {}; its last {:.1f} % are held out.", run.data, 100 * definition.val_fraction));
   }
   if (scores) {
     lines.push_back(
@@ -107,9 +108,10 @@ Json protocol_of(const StudyDefinition& definition, const StudyRun& run) {
         "Sliding windows overlap: each scores only its last tokens (a quarter of the context, unless the study says "
         "otherwise), which so have the rest of the context before them.");
   }
-  lines.push_back(fmt::format("Every cell is run with {} seed{}, which draw{} weights and the order of the text; "
-                              "figures are means, and ± is the standard deviation over seeds.",
-                              definition.seeds, definition.seeds == 1 ? "" : "s", definition.seeds == 1 ? "s" : ""));
+  lines.push_back(
+      fmt::format("Every cell is run with {} seed{}, which draw{} weights and the order of the text; "
+                  "figures are means, and ± is the standard deviation over seeds.",
+                  definition.seeds, definition.seeds == 1 ? "" : "s", definition.seeds == 1 ? "s" : ""));
   return lines;
 }
 

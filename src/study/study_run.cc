@@ -30,7 +30,8 @@ Json to_json(const Measured& measured) {
     result["metrics"][name] = std::isfinite(value) ? Json(value) : Json();
   for (const auto& [name, curve] : measured.curves) result["curves"][name] = {{"x", curve.x}, {"y", curve.y}};
   for (const MeasuredMap& map : measured.maps)
-    result["maps"].push_back({{"name", map.name}, {"rows", map.rows}, {"columns", map.columns}, {"values", map.values}});
+    result["maps"].push_back(
+        {{"name", map.name}, {"rows", map.rows}, {"columns", map.columns}, {"values", map.values}});
   return result;
 }
 
@@ -73,6 +74,11 @@ class StudyProgress {
     done_ += scoring(cell);
     show(0);
   }
+  // What was counted is an estimate where a conversion changes the work.
+  void finish() {
+    done_ = total_;
+    show(0);
+  }
 
  private:
   ArchSpec spec_of(const DefinedCell& cell) const {
@@ -81,7 +87,7 @@ class StudyProgress {
   double scoring(const DefinedCell& cell) const {
     double windows = 0;  // in which each token is read, over all measurements
     for (const Measurement& m : cell.measurements) {
-      if (const auto* p = std::get_if<PerplexityMeasurement>(&m)) 
+      if (const auto* p = std::get_if<PerplexityMeasurement>(&m))
         windows += static_cast<double>(p->context) / static_cast<double>(p->advance());
     }
     if (windows == 0) return 0;
@@ -109,9 +115,9 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
   const Vocabulary vocabulary = vocabulary_of(tokenizer);
   const Json equal = check_equality(definition, pool, corpus, vocabulary);
   make_writable_folder(run.out);
-  StudyStore store(run.out / "study.sqlite", {{"study", definition.document},
-                                              {"train", fingerprint(corpus.train())},
-                                              {"val", fingerprint(corpus.val())}});
+  StudyStore store(
+      run.out / "study.sqlite",
+      {{"study", definition.document}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}});
   StudyProgress progress(definition, corpus, run);
   StudyModels models(definition, run.out / "models", store, pool, corpus, tokenizer,
                      {.progress = [&](const ProgressState& state, double flops) { progress.train(state, flops); },
@@ -142,6 +148,7 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
       progress.end(cell);
     }
   }
+  progress.finish();
   const Json results = study_results(definition, equal, store, run);
   write_file_atomic(run.out / "results.json", results.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   return results;

@@ -1,5 +1,5 @@
-// What a study has finished, in DIR/study.sqlite: every cell is put down in one transaction when it is done, so a killed
-// study loses the one it was at.
+// What a study has finished, in DIR/study.sqlite: every cell is put down in one transaction when it is done, so a
+// killed study loses the one it was at.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "convert/kv_calibration.h"
+#include "convert/layer_place.h"
 #include "nn/model.h"
 #include "spec/fields.h"
 
@@ -23,13 +24,6 @@ enum class KvMerge {
 template <>
 struct EnumNames<KvMerge> {
   static constexpr std::array<std::string_view, 3> kNames{"mean", "first", "aligned"};
-};
-
-// One layer of a model; with `encoder`, of an encoder-decoder's encoder.
-struct LayerPlace {
-  bool encoder = false;
-  int64_t layer = 0;
-  bool operator==(const LayerPlace&) const = default;
 };
 
 struct KvConversion {

@@ -1,0 +1,207 @@
+#include "cli/conversion.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/problem.h"
+#include "base/stop_request.h"
+#include "cli/model_argument.h"
+#include "convert/model_folder.h"
+#include "data/pairs.h"
+#include "plan/plan.h"
+#include "train/loop.h"
+
+namespace transept {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kHeldOut = 0.1;  // as in training
+constexpr int64_t kUsualContext = 1024;
+constexpr int64_t kProbeTokens = 2048;
+constexpr int64_t kBatchTokens = 4096;
+
+// Tokens that second moments are taken over: 16 for each element of a token's vector, and no fewer than a small model
+// reads in seconds.
+int64_t calibration_tokens(int64_t hidden_size) { return std::max<int64_t>(16384, 16 * hidden_size); }
+
+void say(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+// The text of a conversion, and how the model reads it.
+class ConversionText {
+ public:
+  ConversionText(const Model& model, const fs::path& folder, const ConversionOptions& options)
+      : tokenizer_(load_tokenizer(folder)), vocabulary_(vocabulary_of(*tokenizer_)) {
+    const ArchSpec& spec = model.spec();
+    const std::vector<fs::path> paths(options.data.begin(), options.data.end());
+    eval_.context = options.context > 0 ? options.context : std::min(spec.max_position_embeddings, kUsualContext);
+    eval_.examples.objective = default_objective(stacks_of(spec.topology), are_pairs(paths));
+    eval_.vocabulary = &vocabulary_;
+    check_objective(eval_.examples.objective, stacks_of(spec.topology));
+    model.check_input({}, eval_.context - 1, "--context");
+    check_examples(eval_.examples, vocabulary_, eval_.context);
+    const TextFiles texts = read_texts(paths);
+    for (const fs::path& p : texts.skipped) say(p.string() + ": left out, it is empty or not text");
+    corpus_.emplace(texts, nullptr, *tokenizer_,
+                    CorpusOptions{.unit = unit_of(eval_.examples, options.lines),
+                                  .context = eval_.context,
+                                  .val_fraction = kHeldOut,
+                                  .window = window_tokens(eval_.examples.objective, eval_.context, vocabulary_)});
+    for (const Split& split : {corpus_->train(), corpus_->val()}) {
+      for (int64_t i = 0; i < split.tokens(); ++i) {
+        const int32_t token = split.token(i);
+        if (token >= spec.vocab_size) model.check_input({&token, 1}, 0, "--data");
+      }
+    }
+  }
+
+  const Corpus& corpus() const { return *corpus_; }
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const EvalOptions& evaluation() const { return eval_; }
+
+  // Gives `read` batches of the training part until about so many tokens are through; how many those were.
+  int64_t read_training_part(int64_t tokens, const std::function<void(const Batch&)>& read) const {
+    const int64_t at_once = std::max<int64_t>(1, kBatchTokens / eval_.context);
+    const Sampler sampler(corpus_->train(), eval_.context, at_once, 0, eval_.examples, vocabulary_);
+    int64_t done = 0;
+    for (int64_t i = 0; i < sampler.units_per_epoch() && done < tokens; i += at_once) {
+      const Batch batch = sampler.batch(static_cast<uint64_t>(i / at_once));
+      read(batch);
+      done += batch.rows();
+    }
+    return done;
+  }
+
+ private:
+  std::unique_ptr<Tokenizer> tokenizer_;
+  Vocabulary vocabulary_;
+  EvalOptions eval_;
+  std::optional<Corpus> corpus_;
+};
+
+// Uptraining (arXiv:2305.13245 section 2.1). Its rate rises to a tenth of that with which training begins by default,
+// which is where such a training ends: the model is no longer far from where it should be.
+TrainConfig recovery_config(const ConversionOptions& options, const ConversionText& text, uint64_t seed) {
+  TrainConfig config;
+  config.context = text.evaluation().context;
+  config.batch = options.recover_batch;
+  config.examples = text.evaluation().examples;
+  config.seed = seed;
+  config.eval_every = config.checkpoint_every = 0;
+  config.eval_tokens = kProbeTokens;
+  Schedule& schedule = config.schedule;
+  schedule.total_steps = options.recover_steps;
+  schedule.peak = options.recover_lr > 0 ? options.recover_lr : schedule.peak / 10;
+  schedule.minimum = schedule.peak / 10;
+  schedule.warmup_steps = std::min<int64_t>(100, schedule.total_steps / 10);
+  throw_if_any(config.check());
+  return config;
+}
+
+LoopResult recover(Model& model, ThreadPool& pool, const ConversionText& text, const TrainConfig& config,
+                   const fs::path& out) {
+  const fs::path run = out / "recovery";
+  make_writable_folder(run);
+  catch_stop_signals();
+  LoopHooks hooks;
+  hooks.io.save = [](const Model& m, const fs::path& folder) { save_model(m, folder); };
+  hooks.stop = &stop_requested();
+  PlanOptions plan;
+  plan.context = config.context;
+  plan.batch = config.batch;
+  const double flops = static_cast<double>(make_plan(model.spec(), plan).flops.train_per_token);
+  const LoopResult result =
+      run_training(model, pool, text.corpus(), text.vocabulary(), config, run, Json::object(), {}, flops, hooks);
+  fs::rename(run / "metrics.jsonl", out / "recovery.jsonl");
+  fs::remove_all(run);
+  return result;
+}
+
+}  // namespace
+
+void add_conversion_options(CLI::App* sub, ConversionOptions& options) {
+  sub->add_option("--data", options.data,
+                  "text files and folders: conversions are calibrated and recovered on it, and measured on the last "
+                  "tenth, which is held out");
+  sub->add_option("--context", options.context,
+                  "tokens of a window of --data (default: the model's longest, at most 1024)")
+      ->check(at_least_one());
+  sub->add_flag("--lines", options.lines, "every line of --data is a document of its own");
+  sub->add_option("--recover", options.recover_steps, "train the converted model for so many steps on --data")
+      ->check(at_least_one());
+  sub->add_option("--recover-lr", options.recover_lr,
+                  "highest learning rate of --recover (default: 1e-4, where training by default ends)")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--recover-batch", options.recover_batch, "sequences of a step of --recover")
+      ->check(at_least_one())
+      ->capture_default_str();
+}
+
+Problems check(const ConversionOptions& options) {
+  Problems problems;
+  if (options.recover_steps > 0 && options.data.empty())
+    problems.push_back({"--recover", "trains on --data, and there is none", "give --data"});
+  if (options.recover_lr > 0 && options.recover_steps == 0)
+    problems.push_back({"--recover-lr", "is for --recover", "give --recover STEPS, or leave it out"});
+  if (options.data.empty() && (options.context > 0 || options.lines)) {
+    problems.push_back(
+        {options.lines ? "--lines" : "--context", "is for --data, and there is none", "give --data, or leave it out"});
+  }
+  return problems;
+}
+
+Converted run_conversion(Conversion conversion, const fs::path& source_folder, const ConversionOptions& options,
+                         const Globals& globals, const fs::path& out) {
+  const std::unique_ptr<Model> source = load_model(source_folder);
+  ThreadPool pool = globals.pool();
+  if (options.data.empty()) {
+    return {conversion.convert(*source, false), start_receipt(conversion.description, source->spec(), conversion.spec)};
+  }
+  Arena arena;
+  const OpContext op{pool, arena, nullptr};
+  if (!has_tokenizer(source_folder))
+    throw InputError("--data", "needs the model's tokenizer, which it has none of",
+                     "put its tokenizer.json or tokenizer.model into the folder");
+  const ConversionText text(*source, source_folder, options);
+  std::optional<TrainConfig> recovery;
+  if (options.recover_steps > 0) recovery = recovery_config(options, text, globals.seed);
+
+  if (conversion.calibrate) {
+    conversion.description["calibration_tokens"] =
+        text.read_training_part(calibration_tokens(source->spec().hidden_size),
+                                [&](const Batch& batch) { conversion.calibrate(*source, op, batch); });
+  }
+  Converted result{conversion.convert(*source, recovery.has_value()),
+                   start_receipt(conversion.description, source->spec(), conversion.spec)};
+  const Model& converted = *result.model;
+
+  const ConversionProbe probe(*source, op, text.corpus().val(), text.evaluation(), text.vocabulary(), kProbeTokens);
+  ConversionReceipt::Measured& measured = result.receipt.measured.emplace();
+  measured.held_out_tokens = text.corpus().val().tokens();
+  measured.probe_tokens = probe.tokens();
+  measured.context = text.evaluation().context;
+  measured.objective = objective_name(text.evaluation().examples.objective);
+  measured.loss_before = probe.loss(*source);
+  measured.loss_after = probe.loss(converted);
+  measured.logits = probe.logits(converted);
+  say(fmt::format("perplexity {:.3f}, converted {:.3f}; {} layers one by one", std::exp(measured.loss_before),
+                  std::exp(measured.loss_after), conversion.layers.size()));
+  for (const LayerPlace& place : conversion.layers)
+    measured.layers.push_back(probe.layer(*conversion.convert_layer(*source, place), place));
+
+  if (recovery) {
+    const LoopResult trained = recover(*result.model, pool, text, *recovery, out);
+    result.interrupted = trained.interrupted;
+    if (result.interrupted) return result;
+    result.receipt.recovery = {.steps = trained.steps_done,
+                               .tokens = trained.tokens,
+                               .lr = recovery->schedule.peak,
+                               .seconds = trained.seconds,
+                               .loss = probe.loss(converted),
+                               .logits = probe.logits(converted)};
+  }
+  return result;
+}
+
+}  // namespace transept

@@ -178,6 +178,7 @@ LayerDamage ConversionProbe::layer(const Model& converted, const LayerPlace& pla
 ConversionReceipt start_receipt(Json conversion, const ArchSpec& before, const ArchSpec& after) {
   ConversionReceipt receipt;
   receipt.conversion = std::move(conversion);
+  receipt.own_stack = before.topology == Topology::kEncoder ? "encoder" : "decoder";
   receipt.cache_dtype = "bf16";
   const auto cache = [&](const ArchSpec& spec) {
     const int64_t context = spec.max_position_embeddings;
@@ -222,7 +223,7 @@ Json to_json(const ConversionReceipt& r) {
     out["perplexity"][when] = loss.is_null() ? Json() : number(std::exp(loss.get<double>()));
   out["layers"] = Json::array();
   for (const LayerDamage& d : m.layers) {
-    Json layer{{"stack", d.place.encoder ? "encoder" : "decoder"},
+    Json layer{{"stack", d.place.encoder ? "encoder" : r.own_stack},
                {"layer", d.place.layer},
                {"attention_error", number(d.attention_error)},
                {"loss", number(d.loss)},
@@ -262,6 +263,10 @@ std::string to_text(const ConversionReceipt& r) {
   }
   line(fmt::format("KV bytes a token, {}", r.cache_dtype),
        counts(r.cache_before.bytes_per_token, r.cache_after.bytes_per_token));
+  if (r.cache_before.source_elements_per_token > 0) {
+    line("KV elements, source",
+         counts(r.cache_before.source_elements_per_token, r.cache_after.source_elements_per_token));
+  }
   line("parameters", counts(r.parameters_before, r.parameters_after));
   if (!r.measured) return text;
   const ConversionReceipt::Measured& m = *r.measured;

@@ -63,7 +63,8 @@ class ConversionProbe {
 };
 
 struct ConversionReceipt {
-  Json conversion;  // what was done, by its own keys
+  Json conversion;        // what was done, by its own keys
+  std::string own_stack;  // what the stack is that ends in the head: "encoder" or "decoder"
   int64_t parameters_before = 0, parameters_after = 0;
   CacheSize cache_before, cache_after;  // of one sequence as long as the spec allows, stored as cache_dtype
   std::string cache_dtype;

@@ -240,7 +240,7 @@ std::string to_text(const ConversionReceipt& r) {
     text += fmt::format("{} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   const auto line = [&](const std::string& label, const std::vector<std::string>& cells) {
     text += fmt::format("{:<22}", label);
-    for (const std::string& cell : cells) text += fmt::format("{:>14}", cell);
+    for (const std::string& cell : cells) text += fmt::format("{:>17}", cell);
     text += "\n";
   };
   const auto counts = [](int64_t before, int64_t after) {
@@ -282,7 +282,7 @@ std::string to_text(const ConversionReceipt& r) {
   }
   if (m.layers.empty()) return text;
   text += "\neach layer alone, before any recovery\n";
-  line("", {"attention off", "loss", "increase"});
+  line("", {"attention error", "loss", "increase"});
   for (const LayerDamage& d : m.layers) {
     line(fmt::format("{}layer {}", d.place.encoder ? "encoder " : "", d.place.layer),
          {fmt::format("{:.2f} %", 100 * d.attention_error), fmt::format("{:.4f}", d.loss),

@@ -22,7 +22,7 @@ struct ConversionOptions {
   int64_t context = 0;  // 0: the model's longest, at most 1024
   bool lines = false;
   int64_t recover_steps = 0;
-  double recover_lr = 0;  // 0: a tenth of what `transept train` begins with
+  double recover_lr = 0;  // 0: what suits most (conversion.cc)
   int64_t recover_batch = 16;
   bool any() const { return !data.empty() || context > 0 || lines || recover_steps > 0 || recover_lr != 0; }
 };

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/kv_heads.h"
+#include "data/sampler.h"
+#include "infer/decoder.h"
 #include "support/compare.h"
 #include "support/models.h"
 #include "support/tolerances.h"
@@ -40,9 +42,9 @@ class Probe : public ::testing::Test {
     vocabulary_.full_stop.assign(29, false);
     for (const size_t id : {0, 1, 2}) vocabulary_.special[id] = true;
     options_.vocabulary = &vocabulary_;
-    probe_.emplace(*source_, op_, Split(tokens_, 0, tokens_.size(), Unit::kStream, documents_), options_, vocabulary_,
-                   kTokens);
+    probe_.emplace(*source_, op_, held_out(), options_, vocabulary_, kTokens);
   }
+  Split held_out() const { return Split(tokens_, 0, tokens_.size(), Unit::kStream, documents_); }
   // The source with one parameter changed.
   std::unique_ptr<Model> changed(const std::string& name, const std::function<void(std::span<float>)>& change) const {
     auto copy = convert_kv_heads(*source_, {.heads = 4});
@@ -123,11 +125,24 @@ TEST_F(Probe, LayersOfAnEncoderAndADecoder) {
 TEST_F(Probe, ReadsWhatIsScored) {
   options_.examples.objective = Objective::kMlm;
   build("encoder");
-  EXPECT_LT(probe_->tokens(), 400 / 2);
-  const LogitDamage d = probe_->logits(*changed("layers.0.ffn.down.weight", zero));
-  EXPECT_GT(d.rms_error, 0);
-  EXPECT_GT(d.kl_nats, 0);
-  EXPECT_GT(probe_->loss(*source_), 0);
+  const auto damaged = changed("layers.0.ffn.down.weight", zero);
+  const Sampler sampler(held_out(), kContext, 1, 0, options_.examples, vocabulary_);
+  double of_scored = 0, of_others = 0;
+  int64_t scored = 0;
+  for (int64_t i = 0; i < sampler.units_per_epoch() && scored < kTokens; ++i) {
+    const Batch batch = sampler.batch(static_cast<uint64_t>(i));
+    scored += batch.target_count;
+    std::vector<float> before(batch.tokens.size() * 29), after(before.size());
+    forward_logits(*source_, pool_, batch.tokens, before);
+    forward_logits(*damaged, pool_, batch.tokens, after);
+    for (size_t at = 0; at < before.size(); ++at) {
+      double& largest = batch.targets[at / 29] == kIgnoredTarget ? of_others : of_scored;
+      largest = std::max(largest, std::abs(static_cast<double>(after[at]) - static_cast<double>(before[at])));
+    }
+  }
+  EXPECT_EQ(probe_->tokens(), scored);
+  EXPECT_GT(of_others, 1.01 * of_scored) << "or the test would see no difference";
+  EXPECT_NEAR(probe_->logits(*damaged).max_error, of_scored, tolerance::kKernel);
 }
 
 ConversionReceipt of_specs() {

@@ -184,7 +184,7 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
   const Model& converted = *result.model;
 
   const ConversionProbe probe(*source, op, text.corpus().val(), text.evaluation(), text.vocabulary(), kProbeTokens);
-  ConversionReceipt::Measured& measured = result.receipt.measured.emplace();
+  MeasuredDamage& measured = result.receipt.measured.emplace();
   measured.held_out_tokens = text.corpus().val().tokens();
   measured.probe_tokens = probe.tokens();
   measured.context = text.evaluation().context;

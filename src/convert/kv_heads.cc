@@ -298,8 +298,8 @@ void for_stacks(Spec& spec, const F& visit) {
   visit(spec.encoder, true);
 }
 
-// "layers[0]", "layers[2-5, 7]".
-std::string place_text(bool encoder, const std::vector<int64_t>& layers) {
+// "layers[0].attention", "encoder.layers[2-5, 7].attention".
+std::string place_text(const char* stack, const std::vector<int64_t>& layers) {
   std::string text;
   for (size_t i = 0; i < layers.size(); ++i) {
     size_t last = i;
@@ -308,7 +308,7 @@ std::string place_text(bool encoder, const std::vector<int64_t>& layers) {
     text += last > i ? fmt::format("{}-{}", layers[i], layers[last]) : fmt::format("{}", layers[i]);
     i = last;
   }
-  return fmt::format("{}layers[{}].attention", encoder ? "encoder." : "", text);
+  return fmt::format("{}layers[{}].attention", stack, text);
 }
 
 // KV heads that every one of these numbers can become.
@@ -354,12 +354,11 @@ ArchSpec with_kv_heads(const ArchSpec& spec, int64_t heads, const std::optional<
   Problems problems;
   for (const auto& [key, layers] : refused) {
     const auto [encoder, has] = key;
+    const std::string place = place_text(encoder ? "encoder." : spec.encoder_decoder() ? "decoder." : "", layers);
     if (has == 0) {
-      problems.push_back(
-          {place_text(encoder, layers), "is latent attention (mla), which has no KV heads to merge", ""});
+      problems.push_back({place, "is latent attention (mla), which has no KV heads to merge", ""});
     } else {
-      problems.push_back({place_text(encoder, layers),
-                          fmt::format("has {} KV heads, which can't become {}", has, heads),
+      problems.push_back({place, fmt::format("has {} KV heads, which can't become {}", has, heads),
                           "allowed: " + common_divisors(present)});
     }
   }

@@ -203,7 +203,7 @@ Json to_json(const ConversionReceipt& r) {
               both(r.cache_before.source_elements_per_token, r.cache_after.source_elements_per_token)},
              {"bytes", both(r.cache_before.bytes, r.cache_after.bytes)}}}};
   if (!r.measured) return out;
-  const ConversionReceipt::Measured& m = *r.measured;
+  const MeasuredDamage& m = *r.measured;
   out["data"] = {{"held_out_tokens", m.held_out_tokens},
                  {"probe_tokens", m.probe_tokens},
                  {"context", m.context},
@@ -269,7 +269,7 @@ std::string to_text(const ConversionReceipt& r) {
   }
   line("parameters", counts(r.parameters_before, r.parameters_after));
   if (!r.measured) return text;
-  const ConversionReceipt::Measured& m = *r.measured;
+  const MeasuredDamage& m = *r.measured;
   text += fmt::format("\n{} held-out tokens, windows of {}, objective {}; below on {} of them\n",
                       format_count(static_cast<double>(m.held_out_tokens)), m.context, m.objective,
                       format_count(static_cast<double>(m.probe_tokens)));

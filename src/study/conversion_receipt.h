@@ -62,30 +62,30 @@ class ConversionProbe {
   double source_loss_ = 0;  // on the probe
 };
 
+// What a text shows.
+struct MeasuredDamage {
+  int64_t held_out_tokens = 0, probe_tokens = 0, context = 0;
+  std::string objective;
+  double loss_before = 0, loss_after = 0;
+  LogitDamage logits;
+  std::vector<LayerDamage> layers;
+};
+
+// Training after the conversion.
+struct Recovery {
+  int64_t steps = 0, tokens = 0;
+  double lr = 0, seconds = 0;
+  double loss = 0;  // as loss_after
+  LogitDamage logits;
+};
+
 struct ConversionReceipt {
   Json conversion;        // what was done, by its own keys
   std::string own_stack;  // what the stack is that ends in the head: "encoder" or "decoder"
   int64_t parameters_before = 0, parameters_after = 0;
   CacheSize cache_before, cache_after;  // of one sequence as long as the spec allows, stored as cache_dtype
   std::string cache_dtype;
-
-  // On text, where some was given.
-  struct Measured {
-    int64_t held_out_tokens = 0, probe_tokens = 0, context = 0;
-    std::string objective;
-    double loss_before = 0, loss_after = 0;
-    LogitDamage logits;
-    std::vector<LayerDamage> layers;
-  };
-  std::optional<Measured> measured;
-
-  // Training after the conversion.
-  struct Recovery {
-    int64_t steps = 0, tokens = 0;
-    double lr = 0, seconds = 0;
-    double loss = 0;  // as loss_after
-    LogitDamage logits;
-  };
+  std::optional<MeasuredDamage> measured;  // where there was text
   std::optional<Recovery> recovery;
 };
 

@@ -442,10 +442,20 @@ TEST(KvHeads, RefusesAllThatCannotBe) {
   EXPECT_THAT(refusal(latent, 1), HasSubstr("layers[0-1].attention: is latent attention"));
   const ArchSpec both = topology_spec("encoder_decoder");
   EXPECT_THAT(refusal(both, 3), HasSubstr("\nencoder.layers[0-1].attention"));
-  EXPECT_THAT(refusal(both, 3), ::testing::StartsWith("layers[0-1].attention"));
+  EXPECT_THAT(refusal(both, 3), ::testing::StartsWith("decoder.layers[0-1].attention"));
 }
 
-// What is observed is what attention reads: the norm of the residual stream, and the encoder's result.
+// What is observed is what attention reads: here rows that a norm has brought to a mean square of 1.
+TEST(KvCalibration, HoldsTheNormedRows) {
+  const Json norm{{"kind", "rmsnorm"}, {"eps", 1e-12}, {"elementwise_affine", false}};
+  const auto model = random_model(topology_spec("decoder", {{"norm", norm}}), false);
+  const KvCalibration calibration = calibrated(*model);
+  const auto* moment = calibration.find("attention_input", 1);
+  double squares = 0;
+  for (int64_t i = 0; i < 24; ++i) squares += moment->sum[static_cast<size_t>(i * 25 + i)];
+  EXPECT_NEAR(squares / (24.0 * 160), 1, tolerance::kKernel);
+}
+
 TEST(KvCalibration, HoldsTheInputsOfEachAttention) {
   const auto model = random_model(topology_spec("encoder_decoder"), false);
   const KvCalibration calibration = calibrated(*model);

@@ -2,8 +2,11 @@
 
 import json
 import math
+import signal
+import subprocess
+import time
 
-from harness import Case, Npy, Prepared, main
+from harness import BIN, Case, Npy, Prepared, main
 
 HEADS = 4
 SPEC = {"hidden_size": 64, "attention": {"kind": "gqa", "num_attention_heads": HEADS}, "ffn": {"kind": "swiglu", "intermediate_size": 128}}
@@ -89,6 +92,21 @@ class ConvertKvHeads(Prepared):
         # What was measured is what was written.
         part = self.file("held_out.txt", self.text_file.read_bytes()[-receipt["data"]["held_out_tokens"]:])
         self.assertAlmostEqual(self.json("eval", self.tmp / "out", "--data", part)["loss"], receipt["loss"]["recovered"], places=4)
+
+    def test_interrupted(self):
+        out = self.tmp / "stopped"
+        child = subprocess.Popen([str(BIN), "convert", str(self.model), "--kv-heads", "1", "--data", str(self.text_file), "--out", str(out),
+                                  "--recover", "100000"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        log = self.tmp / "stopped.part/recovery/metrics.jsonl"
+        while child.poll() is None and not (log.exists() and log.stat().st_size):
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(60), 130)
+        self.assertEqual(child.stdout.read(), b"")
+        self.assertEqual(list(self.tmp.glob("stopped*")), [], "no half of a model, and no whole one that was not asked for")
 
     def test_a_form_without_groups(self):
         gpt2 = {"position": {"kind": "learned"}, "norm": {"kind": "layernorm"}, "ffn": {"kind": "gelu_tanh", "intermediate_size": 64, "bias": True},

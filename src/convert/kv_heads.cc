@@ -3,9 +3,9 @@
 //
 // Values. What head h adds to the output is W_o,h sum_j a_hj W_v,k z_j: only W_o,h W_v,k counts. A shared V and blocks
 // O_h that replace W_o,h are chosen so that
-//   sum_h E || (W_o,h W_v,k(h) - O_h V) z ||^2
-// is least: the shared factor (shared_factor.h) of R_k = W_v,k and G_k = sum of W_o,h^T W_o,h over the query heads of
-// k; then O_h = W_o,h P_k.
+//   sum_h E || (W_o,h W_v,k(h) - O_h V) z ||^2,
+// which bounds the error of the weighted means, is least: the shared factor (shared_factor.h) of R_k = W_v,k and G_k =
+// sum of W_o,h^T W_o,h over the query heads of k; then O_h = W_o,h P_k.
 //
 // Keys that do not turn. Scores z_i^T W_q,h^T W_k,k z_j depend on W_q,h^T W_k,k alone. With i and j independent,
 //   sum_h E (z_i^T (W_q,h^T W_k,k(h) - Q_h^T K) z_j)^2
@@ -13,7 +13,7 @@
 // does not see what is the same for all keys, so that C of the keys is taken about their mean, unless a sink stands
 // beside the scores or a soft-cap bends them.
 //
-// Keys that turn (arXiv:2104.09864 section 3.4.2). As complex numbers q and k, the two elements of a frequency f add
+// Keys that turn (arXiv:2104.09864 section 3.2.1). As complex numbers q and k, the two elements of a frequency f add
 // Re(conj(q_h) k_k e^{i f (j - i)}) to the score, and only multiplication by complex numbers commutes with the
 // rotation. Over phases f (j - i) that are spread evenly, frequencies do not mix, and
 //   sum_h E | conj(q_h(z_i)) k_k(z_j) - conj(q'_h(z_i)) k(z_j) |^2
@@ -216,6 +216,7 @@ void align_still_keys(const Group& group, const std::vector<Index>& elements, co
     for (const Index e : elements) rows.push_back(k * d + e);
   }
   std::vector<Matrix> grams;
+  grams.reserve(queries.size());
   for (const Matrix& gram : queries) grams.push_back(gram(elements, elements));
   const SharedFactor<double> found = shared_factor<double>(
       from.k.middleRows(group.first * d, group.m * d)(rows, Eigen::all), moment(rows, rows), grams);

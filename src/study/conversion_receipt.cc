@@ -147,8 +147,9 @@ LogitDamage ConversionProbe::logits(const Model& converted) const {
 }
 
 LayerDamage ConversionProbe::layer(const Model& converted, const LayerPlace& place) const {
-  const auto streams = [&](const Model& model, const Batch& batch) {
-    std::map<std::string, SublayerStream> seen;
+  using Streams = std::map<std::string, SublayerStream>;
+  // One pass; gives its nats.
+  const auto pass = [&](const Model& model, const Batch& batch, Streams& seen) {
     ForwardCall call = call_of(batch);
     call.observe = [&](std::string_view part, int64_t at, ConstRows rows) {
       if (at != place.layer) return;
@@ -158,19 +159,21 @@ LayerDamage ConversionProbe::layer(const Model& converted, const LayerPlace& pla
         if (part == leaves + "_residual") seen[name].before = copied(rows);
       }
     };
-    model.hidden(op_, call);
-    return seen;
+    return model.loss(op_, model.hidden(op_, call), batch.targets, 0).nats;
   };
   std::map<std::string, ErrorSums> sums;
+  double nats = 0;
   for (const Batch& batch : batches_) {
-    const auto before = streams(source_, batch), after = streams(converted, batch);
+    Streams before, after;
+    pass(source_, batch, before);
+    nats += pass(converted, batch, after);
     for (const auto& [name, stream] : before) sums[name].add(stream, after.at(name));
   }
   LayerDamage damage;
   damage.place = place;
   damage.attention_error = sums["attention"].relative();
   if (sums.contains("cross_attention")) damage.cross_attention_error = sums["cross_attention"].relative();
-  damage.loss = probe_loss(converted);
+  damage.loss = nats / static_cast<double>(tokens_);
   damage.loss_increase = damage.loss - source_loss_;
   return damage;
 }

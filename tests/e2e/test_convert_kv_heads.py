@@ -39,6 +39,7 @@ class ConvertKvHeads(Prepared):
         self.assertEqual(receipt["conversion"] | {"calibration_tokens": 0},
                          {"kind": "kv_heads", "num_key_value_heads": 2, "method": "aligned", "calibration_tokens": 0})
         self.assertGreater(receipt["conversion"]["calibration_tokens"], 16000)
+        self.assertEqual(json.loads((self.tmp / "out/config.json").read_text())["num_key_value_heads"], 2)
         # Half of the KV heads: half of the cache, and half of the keys' and values' weights.
         cache = receipt["kv_cache"]["bytes_per_token"]
         self.assertEqual(cache, {"before": 2 * 2 * LAYERS * HEADS * HEAD_DIM, "after": 2 * 2 * LAYERS * 2 * HEAD_DIM})

@@ -11,6 +11,7 @@
 #include "convert/model_folder.h"
 #include "data/pairs.h"
 #include "plan/plan.h"
+#include "study/model_io.h"
 #include "train/loop.h"
 
 namespace transept {
@@ -56,6 +57,7 @@ class ConversionText {
     }
   }
 
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Corpus& corpus() const { return *corpus_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const EvalOptions& evaluation() const { return eval_; }
@@ -98,11 +100,8 @@ TrainConfig recovery_config(const ConversionOptions& options, const ConversionTe
   config.seed = seed;
   config.eval_every = config.checkpoint_every = 0;
   config.eval_tokens = kProbeTokens;
-  Schedule& schedule = config.schedule;
-  schedule.total_steps = options.recover_steps;
-  schedule.peak = options.recover_lr > 0 ? options.recover_lr : kRecoveryRate;
-  schedule.minimum = schedule.peak / 10;
-  schedule.warmup_steps = std::min<int64_t>(100, schedule.total_steps / 10);
+  config.schedule = usual_schedule(ScheduleKind::kCosine, options.recover_lr > 0 ? options.recover_lr : kRecoveryRate,
+                                   options.recover_steps);
   throw_if_any(config.check());
   return config;
 }
@@ -113,7 +112,9 @@ LoopResult recover(Model& model, ThreadPool& pool, const ConversionText& text, c
   make_writable_folder(run);
   catch_stop_signals();
   LoopHooks hooks;
-  hooks.io.save = [](const Model& m, const fs::path& folder) { save_model(m, folder); };
+  hooks.io = folder_io(text.tokenizer());
+  Progress progress(config.schedule.total_steps);
+  hooks.progress = [&](const ProgressState& state) { progress.update(state); };
   hooks.stop = &stop_requested();
   PlanOptions plan;
   plan.context = config.context;
@@ -121,6 +122,7 @@ LoopResult recover(Model& model, ThreadPool& pool, const ConversionText& text, c
   const double flops = static_cast<double>(make_plan(model.spec(), plan).flops.train_per_token);
   const LoopResult result =
       run_training(model, pool, text.corpus(), text.vocabulary(), config, run, Json::object(), {}, flops, hooks);
+  progress.finish();
   fs::rename(run / "metrics.jsonl", out / "recovery.jsonl");
   fs::remove_all(run);
   return result;
@@ -200,7 +202,10 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
   if (recovery) {
     const LoopResult trained = recover(*result.model, pool, text, *recovery, out);
     result.interrupted = trained.interrupted;
-    if (result.interrupted) return result;
+    if (result.interrupted) {
+      say("stopped: nothing is written");
+      return result;
+    }
     result.receipt.recovery = {.steps = trained.steps_done,
                                .tokens = trained.tokens,
                                .lr = recovery->schedule.peak,

@@ -156,6 +156,7 @@ std::string joined(const Names& names) {
 Table summary_table(const SummaryGroup& group, bool only) {
   Table table{only ? "" : "By " + joined(group.axes), {}, {}, "Mean ± standard deviation over the seeds."};
   std::vector<const Json*> objects;
+  objects.reserve(group.rows.size());
   for (const StudyAxes& axes : group.rows) objects.push_back(&axes);
   append_columns(table, group.axes, objects);
   for (const std::string& metric : group.metrics) table.columns.push_back({metric, true});

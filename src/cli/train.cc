@@ -264,6 +264,9 @@ int run(Options o, const Globals& globals, bool seed_given) {
   const LoopResult r =
       run_training(model, pool, corpus, vocabulary, o.config, o.out, run_record, resume, flops_per_token, hooks);
   progress.finish();
+  if (r.interrupted) {
+    say(fmt::format("stopped after step {} of {}, saved; --resume goes on", r.step, o.config.schedule.total_steps));
+  }
   const int64_t peak = watch.peak();
 
   const int64_t block = model.parameters().block_size() * static_cast<int64_t>(sizeof(float));

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/problem.h"
 #include "data/pairs.h"
@@ -162,9 +163,9 @@ int64_t Split::document_of(int64_t i) const {
 }
 
 std::string fingerprint(const Split& split) {
-  uint64_t h = 14695981039346656037ull;
-  for (int64_t i = 0; i < split.tokens(); ++i) h = (h ^ static_cast<uint64_t>(split.token(i))) * 1099511628211ull;
-  return fmt::format("{:016x}", h);
+  Fnv1a hash;
+  for (int64_t i = 0; i < split.tokens(); ++i) hash.add(static_cast<uint64_t>(split.token(i)));
+  return fmt::format("{:016x}", hash.value());
 }
 
 Corpus::Corpus(const Tokenizer& tokenizer, Unit unit, int64_t context)

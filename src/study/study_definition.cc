@@ -115,8 +115,8 @@ Json substituted(const Json& document, const Json& axes, const std::string& path
   return result;
 }
 
-// Charts and figures with every string "$axis[i]" replaced by that value of the axis, counted from 0, or from the end
-// where i is negative: so one chart serves a study's quick form, too.
+// The document with every string "$axis[i]" replaced by that value of the axis, counted from 0, or from the end where i
+// is negative: so what is written once serves a study's quick form, too.
 Json with_axis_values(const Json& document, const Json& axes, const std::string& path, Problems& problems) {
   if (document.is_string()) {
     const std::string& text = document.get_ref<const std::string&>();
@@ -233,7 +233,7 @@ class DefinitionReader {
     read_axes(members.object("axes"));
     d.charts = with_axis_values(members.list("charts"), axes_, at("charts"), problems_);
     d.figures = with_axis_values(members.list("figures"), axes_, at("figures"), problems_);
-    const Json cells = members.list("cells", true);
+    const Json cells = with_axis_values(members.list("cells", true), axes_, at("cells"), problems_);
     for (size_t i = 0; i < cells.size(); ++i) read_template(cells[i], fmt::format("cells[{}]", i));
     if (problems_.empty() && d.cells.empty())
       problems_.push_back({where_ + ": cells", "is empty", "a study measures one cell at least"});

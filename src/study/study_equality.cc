@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/format_number.h"
+#include "base/hash.h"
 #include "base/problem.h"
 #include "data/sampler.h"
 #include "nn/parameters.h"
@@ -18,26 +19,14 @@
 namespace transept {
 namespace {
 
-class Hash {
- public:
-  void add(const void* data, size_t bytes) {
-    const auto* at = static_cast<const unsigned char*>(data);
-    for (size_t i = 0; i < bytes; ++i) h_ = (h_ ^ at[i]) * 1099511628211ull;
-  }
-  uint64_t value() const { return h_; }
-
- private:
-  uint64_t h_ = 14695981039346656037ull;
-};
-
 // Every token and target of the run, in order.
 uint64_t data_order(const TrainConfig& config, const Corpus& corpus, const Vocabulary& vocabulary) {
   const Sampler sampler(corpus.train(), config.context, config.batch, config.seed, config.examples, vocabulary);
-  Hash hash;
+  Fnv1a hash;
   for (int64_t i = 0; i < config.schedule.total_steps * config.accumulation; ++i) {
     const Batch batch = sampler.batch(static_cast<uint64_t>(i));
-    hash.add(batch.tokens.data(), batch.tokens.size() * sizeof(batch.tokens[0]));
-    hash.add(batch.targets.data(), batch.targets.size() * sizeof(batch.targets[0]));
+    hash.add_bytes(batch.tokens.data(), batch.tokens.size() * sizeof(batch.tokens[0]));
+    hash.add_bytes(batch.targets.data(), batch.targets.size() * sizeof(batch.targets[0]));
   }
   return hash.value();
 }
@@ -136,9 +125,9 @@ class Checker {
         Parameters parameters(m.spec);
         parameters.initialize(m.spec, static_cast<uint64_t>(seed), pool_);
         for (const Parameters::Entry& e : parameters.entries()) {
-          Hash hash;
+          Fnv1a hash;
           const std::span<const float> values = parameters.values(e);
-          hash.add(values.data(), values.size_bytes());
+          hash.add_bytes(values.data(), values.size_bytes());
           const std::string key = e.decl.name + " [" + fmt::format("{}", fmt::join(e.decl.shape, ", ")) + "]";
           const auto [at, fresh] = known.try_emplace(key, hash.value(), &m);
           (fresh && models_.size() > 1 ? alone : shared).insert(key);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/problem.h"
 #include "convert/kv_calibration.h"
 #include "convert/model_folder.h"
@@ -21,12 +22,6 @@ namespace {
 
 constexpr int64_t kCheckpointSeconds = 20;     // a kill loses about so much of training, and saving stays unnoticed
 constexpr int64_t kCalibrationTokens = 32768;  // of training text, for conversions that fit to what a model reads
-
-uint64_t hash_of(std::string_view text) {
-  uint64_t h = 14695981039346656037ull;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return h;
-}
 
 Json first_steps(const Json& recipe, size_t steps) {
   return Json(Json::array_t(recipe.begin(), recipe.begin() + static_cast<std::ptrdiff_t>(steps)));
@@ -99,7 +94,7 @@ StudyModels::StudyModels(const StudyDefinition& definition, const std::filesyste
       hooks_(std::move(hooks)) {}
 
 std::string StudyModels::name_of(const Json& recipe, size_t steps, int64_t seed) {
-  return fmt::format("{:016x}-seed{}", hash_of(first_steps(recipe, steps).dump()), seed);
+  return fmt::format("{:016x}-seed{}", fnv1a(first_steps(recipe, steps).dump()), seed);
 }
 
 const Model& StudyModels::make(const DefinedCell& cell, int64_t seed) {

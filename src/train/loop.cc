@@ -267,9 +267,6 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
     if (last || asked || due(config.checkpoint_every, step)) save();
   }
   save();
-  if (result.interrupted)
-    note("stopped after step " + std::to_string(state.step) + " of " + std::to_string(total) +
-         ", saved; --resume goes on");
   result.step = state.step;
   result.tokens = state.tokens;
   result.seconds = seconds_since(begin);

@@ -1,7 +1,6 @@
 // transept study: an experiment that changes one thing and keeps all else equal, with its page.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/std.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -65,8 +64,10 @@ StudyText text_of(const Options& o) {
   StudyText text{read_texts(paths), {}};
   for (const fs::path& p : text.files.skipped)
     fmt::print(stderr, "{}: left out, it is empty or not text\n", p.string());
+  std::vector<std::string> names;
+  for (const fs::path& p : paths) names.push_back(p.string());
   text.description =
-      fmt::format("{} ({} bytes)", fmt::join(paths, ", "), format_count(static_cast<double>(text.files.bytes())));
+      fmt::format("{} ({} bytes)", fmt::join(names, ", "), format_count(static_cast<double>(text.files.bytes())));
   return text;
 }
 
@@ -135,13 +136,15 @@ int run(const Options& o, const Globals& globals) {
     fmt::print(stderr, "stopped; the same command goes on where it was\n");
     return 130;
   }
-  const fs::path page = fs::path(o.out) / "report.html";
-  write_study_report(page, results);
+  const fs::path path = fs::path(o.out) / "report.html";
+  const ReportPage page = study_report_page(results);
+  write_report(path, page);
   if (globals.json) {
     print_json(results);
   } else {
     print_summary(results);
-    fmt::print("results: {}\npage: {}\n", (fs::path(o.out) / "results.json").string(), page.string());
+    for (const KeyFigure& figure : page.figures) fmt::print("{}: {} {}\n", figure.label, figure.value, figure.note);
+    fmt::print("results: {}\npage: {}\n", (fs::path(o.out) / "results.json").string(), path.string());
   }
   return 0;
 }

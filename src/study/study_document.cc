@@ -221,8 +221,8 @@ StudyChart read_chart(const Reader& r) {
 }
 
 StudyFigure read_figure(const Reader& r) {
-  return {r.text("label"), r.text("metric"), r.text("note"), r.axes("where"),
-          r.at("over").is_null() ? Json() : r.axes("over")};
+  const auto axes = [&](const char* key) { return r.at(key).is_null() ? Json() : r.axes(key); };
+  return {r.text("label"), r.text("metric"), r.text("note"), r.axes("where"), axes("over"), axes("from"), axes("to")};
 }
 
 StudyModel read_model(const Reader& r) {

@@ -58,11 +58,13 @@ struct StudyChart {
   std::string x_label, y_label;
 };
 
-// The mean of one summary row, or its ratio over another's.
+// The mean of one summary row; its ratio over another's; or how much of the way from one row's mean to another's it has
+// come.
 struct StudyFigure {
   std::string label, metric, note;
   StudyAxes where;
-  StudyAxes over;  // null: no ratio
+  StudyAxes over;      // null: no ratio
+  StudyAxes from, to;  // null: no way
 };
 
 struct StudyModel {

@@ -58,10 +58,18 @@ const StudySummary* row_of(const StudyDocument& study, const std::string& metric
 KeyFigure key_figure(const StudyDocument& study, const StudyFigure& figure) {
   const StudySummary* row = row_of(study, figure.metric, figure.where);
   if (!row) return {figure.label, std::string(kNothing), "not measured"};
-  if (figure.over.is_null()) return {figure.label, format_spread(row->mean, row->sd), figure.note};
-  const StudySummary* base = row_of(study, figure.metric, figure.over);
-  if (!base) return {figure.label, std::string(kNothing), "what it is compared with was not measured"};
-  return {figure.label, format_number(row->mean / base->mean) + " ×", figure.note};
+  const auto compared = [&](const StudyAxes& axes) {
+    return axes.is_null() ? nullptr : row_of(study, figure.metric, axes);
+  };
+  const StudySummary *const over = compared(figure.over), *const from = compared(figure.from),
+                            *const to = compared(figure.to);
+  if ((!figure.over.is_null() && !over) || (!figure.from.is_null() && !(from && to)))
+    return {figure.label, std::string(kNothing), "what it is compared with was not measured"};
+  if (over) return {figure.label, format_number(row->mean / over->mean) + " ×", figure.note};
+  if (from)
+    return {figure.label, fmt::format("{:.1f} %", 100 * (from->mean - row->mean) / (from->mean - to->mean)),
+            figure.note};
+  return {figure.label, format_spread(row->mean, row->sd), figure.note};
 }
 
 // How far a reader may trust the figures.
@@ -271,10 +279,6 @@ ReportPage study_report_page(const Json& results) {
   page.command = study.command;
   page.machine = study.machine;
   return page;
-}
-
-void write_study_report(const std::filesystem::path& path, const Json& results) {
-  write_report(path, study_report_page(results));
 }
 
 }  // namespace transept

@@ -2,7 +2,6 @@
 // what differed, and how to repeat it. All of it comes from results.json.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "base/json.h"
@@ -12,7 +11,6 @@ namespace transept {
 
 // InputError where `results` has another form than study_document.h tells.
 ReportPage study_report_page(const Json& results);
-void write_study_report(const std::filesystem::path& path, const Json& results);
 
 // "5.102 ± 0.031": the spread to two digits, the mean as far as those tell it. Without a spread (NaN) the mean alone.
 std::string format_spread(double mean, double sd);

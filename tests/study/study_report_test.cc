@@ -81,7 +81,11 @@ Json results_of_study() {
     {"label": "Against ALiBi", "metric": "nats", "where": {"position": "rope", "context": 128},
      "over": {"position": "alibi", "context": 128}},
     {"label": "Unknown", "metric": "perplexity", "where": {"position": "t5"}},
-    {"label": "Over nothing", "metric": "perplexity", "where": {"position": "rope"}, "over": {"position": "t5"}}
+    {"label": "Over nothing", "metric": "perplexity", "where": {"position": "rope"}, "over": {"position": "t5"}},
+    {"label": "Way", "metric": "perplexity", "where": {"position": "alibi", "context": 128},
+     "from": {"position": "rope", "context": 256}, "to": {"position": "rope", "context": 128}},
+    {"label": "Way to nothing", "metric": "perplexity", "where": {"position": "rope", "context": 128},
+     "from": {"position": "rope", "context": 256}, "to": {"position": "t5"}}
   ])");
   return r;
 }
@@ -117,12 +121,14 @@ TEST(StudyReport, HeadAndFigures) {
   EXPECT_EQ(page.command, "transept study positions --quick");
   EXPECT_EQ(page.machine.cpu, "CPU <2>");
   EXPECT_EQ(page.machine.memory_bytes, 1 << 30);
-  ASSERT_EQ(page.figures.size(), 4u);
+  ASSERT_EQ(page.figures.size(), 6u);
   EXPECT_EQ(page.figures[0].value, "3.50 ± 0.71");
   EXPECT_EQ(page.figures[0].note, "at 128");
   EXPECT_EQ(page.figures[1].value, "1.500 ×");
   EXPECT_EQ(page.figures[2].value, "–");
   EXPECT_EQ(page.figures[3].value, "–");
+  EXPECT_EQ(page.figures[4].value, "150.0 %");
+  EXPECT_EQ(page.figures[5].value, "–");
 }
 
 TEST(StudyReport, LinesHaveBandsAndAscend) {
@@ -250,14 +256,14 @@ TEST(StudyReport, Tables) {
 TEST(StudyReport, WholeAndEmptyPagesAreWellFormed) {
   const auto path = std::filesystem::temp_directory_path() / ("transept_study_" + std::to_string(::getpid()) + ".html");
   for (const Json& results : {results_of_study(), Json::object()}) {
-    write_study_report(path, results);
+    write_report(path, study_report_page(results));
     const CheckedPage page = check_page(read_file(path, 1 << 24));
     EXPECT_TRUE(page.problems.empty()) << page.problems[0];
     EXPECT_EQ(page.all("figure", "maps").size(), results.empty() ? 0u : 1u);
   }
   std::filesystem::remove(path);
   // tests/e2e/test_pages.py names a file, and opens it in a browser.
-  if (const char* kept = std::getenv("TRANSEPT_STUDY_PAGE")) write_study_report(kept, results_of_study());
+  if (const char* kept = std::getenv("TRANSEPT_STUDY_PAGE")) write_report(kept, study_report_page(results_of_study()));
 }
 
 TEST(StudyReport, OtherFormsAreRefusedAllAtOnce) {

@@ -221,7 +221,7 @@ TEST_F(StudyRunTest, CellsAreMeasuredAndSummedUp) {
       results.at("models")[1].at("parameters").get<int64_t>() - results.at("models")[0].at("parameters").get<int64_t>(),
       16 * 16);
   EXPECT_EQ(results.at("equal").size(), 4u);
-  EXPECT_NO_THROW(write_study_report(folder / "report.html", results));
+  EXPECT_NO_THROW(study_report_page(results));
 }
 
 TEST_F(StudyRunTest, AStoppedStudyEndsAsOneThatWasNot) {

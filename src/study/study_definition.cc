@@ -209,15 +209,15 @@ class DefinitionReader {
   StudyDefinition read(const Json& written) {
     StudyDefinition& d = definition_;
     d.size = size_;
-    d.document = written;
+    Json document = written;
     if (!written.is_object()) throw InputError(where_, "got " + describe_json(written), "allowed: an object");
     if (size_ == StudySize::kQuick) {
       if (!written.contains("quick"))
         throw InputError("--quick", where_ + " has no quick form", "leave it out, or add \"quick\" to the study");
-      d.document.merge_patch(written["quick"]);
+      document.merge_patch(written["quick"]);
     }
-    d.document.erase("quick");
-    Members members(d.document, where_, problems_);
+    document.erase("quick");
+    Members members(document, where_, problems_);
     members.only({"name", "title", "question", "base", "tokenizer", "val_fraction", "training", "seeds", "axes",
                   "equal", "cells", "charts", "figures"});
     d.name = members.text("name", true);
@@ -314,23 +314,36 @@ class DefinitionReader {
     return allowed.is_array() ? std::find(allowed.begin(), allowed.end(), value) != allowed.end() : value == allowed;
   }
 
+  // The study's axes first, in its order.
+  Json in_order(const Json& axes) const {
+    Json ordered = Json::object();
+    for (const auto& [name, values] : axes_.items()) {
+      if (axes.contains(name)) ordered[name] = axes[name];
+    }
+    ordered.update(axes);
+    return ordered;
+  }
+
   void add_cell(const Json& axes, const Json& model, const Json& measure, const std::string& path) {
-    DefinedCell cell{axes, substituted(model, axes, at(path + ".model"), problems_), {}, {}};
-    const Json measurements = substituted(measure, axes, at(path + ".measure"), problems_);
+    DefinedCell cell{in_order(axes),
+                     substituted(model, axes, at(path + ".model"), problems_),
+                     substituted(measure, axes, at(path + ".measure"), problems_),
+                     {},
+                     {}};
     for (size_t i = 0; i < cell.recipe.size(); ++i) {
       if (auto step = read_step(cell.recipe[i], fmt::format("{}.model[{}]", path, i), i == 0))
         cell.steps.push_back(std::move(*step));
     }
-    for (size_t i = 0; i < measurements.size(); ++i) {
+    for (size_t i = 0; i < cell.measures.size(); ++i) {
       const std::string place = fmt::format("{}.measure[{}]", path, i);
-      const auto measurement = read_kind<Measurement>(measurements[i], where_, place, problems_);
+      const auto measurement = read_kind<Measurement>(cell.measures[i], where_, place, problems_);
       if (!measurement) continue;
       if (needs_model(*measurement) && cell.recipe.empty())
         problems_.push_back({at(place), "measures a model, and the cell has none", "give the cell a \"model\""});
       cell.measurements.push_back(*measurement);
     }
     if (std::any_of(definition_.cells.begin(), definition_.cells.end(),
-                    [&](const DefinedCell& other) { return other.axes == axes; })) {
+                    [&](const DefinedCell& other) { return other.axes == cell.axes; })) {
       problems_.push_back({at(path), "has the axes of another cell: " + axes.dump(), "tell them apart by an axis"});
     }
     definition_.cells.push_back(std::move(cell));

@@ -26,8 +26,9 @@ struct EnumNames<Equal> {
 
 // One combination of axis values: how its model is made (no step: it has none) and what is measured.
 struct DefinedCell {
-  Json axes;    // name to value, a string or a number
-  Json recipe;  // the steps as a document: equal recipes are one model
+  Json axes;      // name to value, a string or a number
+  Json recipe;    // the steps as a document: equal recipes are one model
+  Json measures;  // the measurements as a document
   std::vector<ModelStep> steps;
   std::vector<Measurement> measurements;
 };
@@ -49,7 +50,6 @@ struct StudyDefinition {
   std::map<Equal, double> equal;  // and the largest relative difference that is allowed
   std::vector<DefinedCell> cells;
   Json charts, figures;  // for the page, as it reads them
-  Json document;         // as written, with the size's changes: what tells two studies apart
 
   // Of the first model that is trained.
   int64_t vocab_size() const;

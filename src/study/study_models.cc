@@ -56,9 +56,9 @@ ArchSpec stretched(const ArchSpec& spec, const StretchStep& step) {
 }
 
 // The same weights under another spec, which declares the same parameters.
-std::unique_ptr<Model> with_spec(const Model& model, const ArchSpec& spec, bool trainable = false) {
+std::unique_ptr<Model> with_spec(Model& model, const ArchSpec& spec, bool trainable = false) {
   auto result = std::make_unique<Model>(spec, trainable);
-  const std::span<const float> values = const_cast<Model&>(model).parameters().values();
+  const std::span<const float> values = model.parameters().values();
   TRANSEPT_CHECK(result->parameters().count() == model.parameters().count());
   std::copy(values.begin(), values.end(), result->parameters().values().begin());
   return result;
@@ -105,36 +105,43 @@ const Model& StudyModels::make(const DefinedCell& cell, int64_t seed) {
   while (done > 0 && !store_.has_model(name_of(cell.recipe, done, seed))) --done;
   std::unique_ptr<Model> model;
   if (done > 0) model = load_model(folder_ / name_of(cell.recipe, done, seed) / "checkpoint");
-  for (size_t step = done; step < cell.steps.size(); ++step) model = apply(cell, step, seed, std::move(model));
+  for (size_t i = done; i < cell.steps.size(); ++i) {
+    Making making{cell.recipe, i, seed, std::move(model)};
+    model = std::visit([&](const auto& step) { return apply(step, std::move(making)); }, cell.steps[i]);
+  }
   current_ = std::move(model);
   current_name_ = name;
   return *current_;
 }
 
-std::unique_ptr<Model> StudyModels::apply(const DefinedCell& cell, size_t step, int64_t seed,
-                                          std::unique_ptr<Model> before) {
-  const ModelStep& made_by = cell.steps[step];
-  const std::optional<TrainConfig> config = training_of(definition_, made_by, seed);
-  if (const auto* train = std::get_if<TrainStep>(&made_by)) {
-    const ArchSpec spec = definition_.trained_spec(*train);
-    auto model = std::make_unique<Model>(spec, true);
-    model->parameters().initialize(spec, config->seed, pool_);
-    return trained(std::move(model), *config, cell.recipe, step + 1, seed);
-  }
-  if (std::holds_alternative<UptrainStep>(made_by)) {
-    return trained(with_spec(*before, before->spec(), true), *config, cell.recipe, step + 1, seed);
-  }
-  if (const auto* stretch = std::get_if<StretchStep>(&made_by))
-    return with_spec(*before, stretched(before->spec(), *stretch));
-  const KvHeadsStep& heads = std::get<KvHeadsStep>(made_by);
+std::unique_ptr<Model> StudyModels::apply(const TrainStep& step, Making making) {
+  const ArchSpec spec = definition_.trained_spec(step);
+  making.model = std::make_unique<Model>(spec, true);
+  making.model->parameters().initialize(spec, static_cast<uint64_t>(making.seed), pool_);
+  return trained(step, std::move(making));
+}
+
+std::unique_ptr<Model> StudyModels::apply(const UptrainStep& step, Making making) {
+  making.model = with_spec(*making.model, making.model->spec(), true);
+  return trained(step, std::move(making));
+}
+
+std::unique_ptr<Model> StudyModels::apply(const StretchStep& step, Making making) {
+  return with_spec(*making.model, stretched(making.model->spec(), step));
+}
+
+std::unique_ptr<Model> StudyModels::apply(const KvHeadsStep& step, Making making) {
+  KvConversion conversion{.heads = step.num_key_value_heads, .merge = step.method};
   KvCalibration calibration;
-  if (heads.method == KvMerge::kAligned) {
+  if (step.method == KvMerge::kAligned) {
+    conversion.calibration = &calibration;
     const TrainConfig& c = definition_.training;
-    const Sampler sampler(corpus_.train(), c.context, c.batch, static_cast<uint64_t>(seed), c.examples, vocabulary_);
+    const Sampler sampler(corpus_.train(), c.context, c.batch, static_cast<uint64_t>(making.seed), c.examples,
+                          vocabulary_);
     Arena arena;
     for (int64_t tokens = 0, i = 0; tokens < kCalibrationTokens; tokens += c.batch * c.context, ++i) {
       const Batch batch = sampler.batch(static_cast<uint64_t>(i));
-      calibration.add(*before, {pool_, arena, nullptr},
+      calibration.add(*making.model, {pool_, arena, nullptr},
                       {.tokens = batch.tokens,
                        .layout = batch.layout,
                        .source_tokens = batch.source_tokens,
@@ -143,27 +150,26 @@ std::unique_ptr<Model> StudyModels::apply(const DefinedCell& cell, size_t step, 
                        .observe = {}});
     }
   }
-  return convert_kv_heads(*before, {.heads = heads.num_key_value_heads,
-                                    .merge = heads.method,
-                                    .calibration = heads.method == KvMerge::kAligned ? &calibration : nullptr});
+  return convert_kv_heads(*making.model, conversion);
 }
 
-std::unique_ptr<Model> StudyModels::trained(std::unique_ptr<Model> model, TrainConfig config, const Json& recipe,
-                                            size_t steps, int64_t seed) {
-  const std::string name = name_of(recipe, steps, seed);
+std::unique_ptr<Model> StudyModels::trained(const ModelStep& step, Making making) {
+  TrainConfig config = training_of(definition_, step, making.seed).value();
+  const Json recipe = first_steps(making.recipe, making.step + 1);
+  const std::string name = name_of(making.recipe, making.step + 1, making.seed);
   const std::filesystem::path folder = folder_ / name;
   make_writable_folder(folder);
   config.eval_every = 0;
   config.eval_tokens = 1;
   config.checkpoint_every = 0;
-  const Json run{{"recipe", first_steps(recipe, steps)}, {"config", config_to_json(config)}};
+  const Json run{{"recipe", recipe}, {"config", config_to_json(config)}};
   std::optional<FoundCheckpoint> resume = find_checkpoint(folder, hooks_.note);
   if (resume && resume->state.run != run) resume.reset();
   LoopHooks hooks;
   hooks.io = folder_io(tokenizer_);
   hooks.note = hooks_.note;
   hooks.stop = hooks_.stop;
-  const double step_flops = flops_per_step(model->spec(), config);
+  const double step_flops = flops_per_step(making.model->spec(), config);
   hooks.progress = [&](const ProgressState& state) {
     if (hooks_.progress) hooks_.progress(state, static_cast<double>(state.step) * step_flops);
   };
@@ -175,13 +181,13 @@ std::unique_ptr<Model> StudyModels::trained(std::unique_ptr<Model> model, TrainC
   };
   const auto begin = std::chrono::steady_clock::now();
   const LoopResult result =
-      run_training(*model, pool_, corpus_, vocabulary_, config, folder, run, resume,
+      run_training(*making.model, pool_, corpus_, vocabulary_, config, folder, run, resume,
                    step_flops / static_cast<double>(config.accumulation * config.batch * config.context), hooks);
   if (result.interrupted) throw StudyStopped();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  store_.put_model(name, first_steps(recipe, steps), seed, seconds.count());
+  store_.put_model(name, recipe, making.seed, seconds.count());
   if (hooks_.trained) hooks_.trained(step_flops * static_cast<double>(config.schedule.total_steps));
-  return model;
+  return std::move(making.model);
 }
 
 }  // namespace transept

@@ -39,9 +39,19 @@ class StudyModels {
   static std::string name_of(const Json& recipe, size_t steps, int64_t seed);
 
  private:
-  std::unique_ptr<Model> apply(const DefinedCell& cell, size_t step, int64_t seed, std::unique_ptr<Model> before);
-  std::unique_ptr<Model> trained(std::unique_ptr<Model> model, TrainConfig config, const Json& recipe, size_t steps,
-                                 int64_t seed);
+  // A step of a recipe that is due, and the model that the one before left.
+  struct Making {
+    const Json& recipe;
+    size_t step;
+    int64_t seed;
+    std::unique_ptr<Model> model;
+  };
+  std::unique_ptr<Model> apply(const TrainStep& step, Making making);
+  std::unique_ptr<Model> apply(const KvHeadsStep& step, Making making);
+  std::unique_ptr<Model> apply(const UptrainStep& step, Making making);
+  std::unique_ptr<Model> apply(const StretchStep& step, Making making);
+  // Trains the model by the step's configuration, and puts it down.
+  std::unique_ptr<Model> trained(const ModelStep& step, Making making);
 
   const StudyDefinition& definition_;
   std::filesystem::path folder_;

@@ -122,7 +122,7 @@ Json study_results(const StudyDefinition& definition, const Json& equal, const S
   for (int64_t seed = 0; seed < definition.seeds; ++seed) {
     for (const DefinedCell& cell : definition.cells) {
       Json row{{"axes", cell.axes}, {"seed", seed}};
-      row.update(store.cell(cell.axes, seed).value());
+      row.update(store.cell(cell, seed).value());
       cells.push_back(std::move(row));
     }
   }

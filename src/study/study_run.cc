@@ -47,7 +47,7 @@ class StudyProgress {
       for (const DefinedCell& cell : definition_.cells) {
         const double work = scoring(cell);
         total_ += work;
-        if (store.cell(cell.axes, seed)) done_ += work;
+        if (store.cell(cell, seed)) done_ += work;
         for (size_t step = 0; step < cell.steps.size(); ++step) {
           const auto config = training_of(definition_, cell.steps[step], seed);
           const std::string name = models.name_of(cell.recipe, step + 1, seed);
@@ -114,10 +114,17 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
                const StudyRun& run) {
   const Vocabulary vocabulary = vocabulary_of(tokenizer);
   const Json equal = check_equality(definition, pool, corpus, vocabulary);
+  for (const Json& fact : equal) {
+    if (run.note)
+      run.note(fmt::format("equal between {} models: {}, {}", fact.at("count").dump(),
+                           fact.at("what").get<std::string>(), fact.at("value").get<std::string>()));
+  }
   make_writable_folder(run.out);
-  StudyStore store(
-      run.out / "study.sqlite",
-      {{"study", definition.document}, {"train", fingerprint(corpus.train())}, {"val", fingerprint(corpus.val())}});
+  StudyStore store(run.out / "study.sqlite", {{"base", definition.base},
+                                              {"tokenizer", definition.tokenizer},
+                                              {"training", config_to_json(definition.training)},
+                                              {"train", fingerprint(corpus.train())},
+                                              {"val", fingerprint(corpus.val())}});
   StudyProgress progress(definition, corpus, run);
   StudyModels models(definition, run.out / "models", store, pool, corpus, tokenizer,
                      {.progress = [&](const ProgressState& state, double flops) { progress.train(state, flops); },
@@ -127,7 +134,7 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
   progress.count(models, store);
   for (int64_t seed = 0; seed < definition.seeds; ++seed) {
     for (const DefinedCell& cell : definition.cells) {
-      if (store.cell(cell.axes, seed)) continue;
+      if (store.cell(cell, seed)) continue;
       if (run.stop && run.stop->load(std::memory_order_relaxed)) return {};
       progress.begin(cell, seed);
       const auto begin = std::chrono::steady_clock::now();
@@ -144,7 +151,7 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
         return {};
       }
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      store.put_cell(cell.axes, seed, result, seconds.count());
+      store.put_cell(cell, seed, result, seconds.count());
       progress.end(cell);
     }
   }

@@ -19,9 +19,10 @@ constexpr const char* kTables = R"sql(
 CREATE TABLE IF NOT EXISTS study (identity TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, recipe TEXT NOT NULL, seed INTEGER NOT NULL,
                                    seconds REAL NOT NULL, finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) STRICT;
-CREATE TABLE IF NOT EXISTS cells (axes TEXT NOT NULL, seed INTEGER NOT NULL, result TEXT NOT NULL,
-                                  seconds REAL NOT NULL, finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-                                  PRIMARY KEY (axes, seed)) STRICT;
+CREATE TABLE IF NOT EXISTS cells (axes TEXT NOT NULL, recipe TEXT NOT NULL, measures TEXT NOT NULL, seed INTEGER NOT NULL,
+                                  result TEXT NOT NULL, seconds REAL NOT NULL,
+                                  finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+                                  PRIMARY KEY (axes, recipe, measures, seed)) STRICT;
 )sql";
 
 using Value = std::variant<int64_t, double, std::string>;
@@ -111,15 +112,18 @@ StudyStore::StudyStore(const std::filesystem::path& path, const Json& identity)
 
 StudyStore::~StudyStore() = default;
 
-std::optional<Json> StudyStore::cell(const Json& axes, int64_t seed) const {
-  Statement s(database_.get(), path_, "SELECT result FROM cells WHERE axes = ? AND seed = ?", {axes.dump(), seed});
+std::optional<Json> StudyStore::cell(const DefinedCell& cell, int64_t seed) const {
+  Statement s(database_.get(), path_,
+              "SELECT result FROM cells WHERE axes = ? AND recipe = ? AND measures = ? AND seed = ?",
+              {cell.axes.dump(), cell.recipe.dump(), cell.measures.dump(), seed});
   if (!s.step()) return std::nullopt;
   return parse_json(s.text(0), path_);
 }
 
-void StudyStore::put_cell(const Json& axes, int64_t seed, const Json& result, double seconds) {
-  Statement(database_.get(), path_, "INSERT INTO cells (axes, seed, result, seconds) VALUES (?, ?, ?, ?)",
-            {axes.dump(), seed, result.dump(), seconds})
+void StudyStore::put_cell(const DefinedCell& cell, int64_t seed, const Json& result, double seconds) {
+  Statement(database_.get(), path_,
+            "INSERT INTO cells (axes, recipe, measures, seed, result, seconds) VALUES (?, ?, ?, ?, ?, ?)",
+            {cell.axes.dump(), cell.recipe.dump(), cell.measures.dump(), seed, result.dump(), seconds})
       .step();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "study/study_definition.h"
 
 struct sqlite3;
 
@@ -16,16 +17,16 @@ namespace transept {
 
 class StudyStore {
  public:
-  // Opens or creates. `identity` is what determines the results (the definition, the data); InputError when the file is
-  // of another study, or no such file at all; EnvironmentError when it can't be written.
+  // Opens or creates. `identity` is what all cells have in common (base, training, the data); InputError when the file
+  // is of another study, or no such file at all; EnvironmentError when it can't be written.
   StudyStore(const std::filesystem::path& path, const Json& identity);
   ~StudyStore();
   StudyStore(const StudyStore&) = delete;
   StudyStore& operator=(const StudyStore&) = delete;
 
   // What was measured, once it is.
-  std::optional<Json> cell(const Json& axes, int64_t seed) const;
-  void put_cell(const Json& axes, int64_t seed, const Json& result, double seconds);
+  std::optional<Json> cell(const DefinedCell& cell, int64_t seed) const;
+  void put_cell(const DefinedCell& cell, int64_t seed, const Json& result, double seconds);
 
   // Whether the recipe's model of that seed is trained: its weights lie in models/NAME.
   bool has_model(const std::string& name) const;

@@ -56,6 +56,8 @@ class Browser:
         options.binary_location = "/usr/bin/chromium"
         for flag in FLAGS:
             options.add_argument(flag)
+        # By default a page may save ten files before its user is asked.
+        options.add_experimental_option("prefs", {"profile.default_content_setting_values.automatic_downloads": 1})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
         self.downloads = tempfile.TemporaryDirectory(prefix="transept-")

@@ -92,6 +92,21 @@ class Study(StudyCase):
         self.assertIn("tokens 30,976, where", result.stderr)
         self.assertFalse((self.tmp / "out" / "models").exists())
 
+    def test_a_study_may_grow(self):
+        study, out = self.small(), self.tmp / "out"
+        study["training"]["steps"] = 4
+        arguments = ["--data", self.text(size=60000), "--out", out]
+        self.run_ok("study", self.write(study), *arguments)
+        trained = {p: p.stat().st_mtime_ns for p in (out / "models").glob("*/metrics.jsonl")}
+        self.assertEqual(len(trained), 6)
+        study["seeds"] = 3
+        study["axes"]["context"] = [32, 64, 48]
+        results = self.json("study", self.write(study), *arguments)
+        self.assertEqual(len(results["cells"]), 27)
+        now = {p: p.stat().st_mtime_ns for p in (out / "models").glob("*/metrics.jsonl")}
+        self.assertEqual(len(now), 9)
+        self.assertEqual({p: now[p] for p in trained}, trained)
+
     def test_refusals(self):
         text, out = self.text(size=60000), self.tmp / "out"
         for arguments, words in [
@@ -108,7 +123,7 @@ class Study(StudyCase):
         study = self.small()
         study["training"]["steps"] = 2
         self.run_ok("study", self.write(study), "--data", text, "--out", out)
-        study["seeds"] = 1
+        study["training"]["steps"] = 3
         other = run("study", self.write(study), "--data", text, "--out", out)
         self.assertEqual(other.status, 2)
         self.assertIn("holds another study", other.stderr)

@@ -105,8 +105,13 @@ int run(const Options& o, const Globals& globals) {
   const int64_t vocab_size = definition.vocab_size();
   const auto tokenizer =
       choose_tokenizer(definition.tokenizer, vocab_size, text.files, training.examples.objective, training.context);
+  const Vocabulary vocabulary = vocabulary_of(*tokenizer);
+  check_examples(training.examples, vocabulary, training.context);
   const Corpus corpus(text.files, nullptr, *tokenizer,
-                      {.unit = Unit::kStream, .context = training.context, .val_fraction = definition.val_fraction});
+                      {.unit = unit_of(training.examples, false),
+                       .context = training.context,
+                       .val_fraction = definition.val_fraction,
+                       .window = window_tokens(training.examples.objective, training.context, vocabulary)});
   if (o.overwrite) clear(o.out);
   make_writable_folder(o.out);
   ThreadPool pool = globals.pool();

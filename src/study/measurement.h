@@ -157,7 +157,8 @@ struct MeasuringContext {
   const Corpus& corpus;
   const Tokenizer& tokenizer;
   const Vocabulary& vocabulary;
-  const Model* model = nullptr;  // null: the cell has none
+  const ExampleOptions& examples;  // what the models are trained for, and scored on
+  const Model* model = nullptr;    // null: the cell has none
   uint64_t seed = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/problem.h"
+#include "data/objective.h"
 #include "spec/extends.h"
 #include "spec/group_json.h"
 #include "text/tokenizer.h"
@@ -383,6 +384,7 @@ class DefinitionReader {
       if (!seen.insert(step.spec.dump()).second) continue;
       try {
         const ArchSpec spec = definition_.trained_spec(step);
+        check_objective(definition_.trained_config(step).examples.objective, stacks_of(spec.topology));
         if (const int64_t context = definition_.trained_config(step).context; context > spec.max_position_embeddings) {
           problems_.push_back(
               {at("training.context"),

@@ -143,7 +143,10 @@ Json run_study(const StudyDefinition& definition, ThreadPool& pool, const Corpus
         const Model* model = cell.steps.empty() ? nullptr : &models.make(cell, seed);
         Measured measured;
         for (const Measurement& m : cell.measurements)
-          measure(m, {pool, corpus, tokenizer, vocabulary, model, static_cast<uint64_t>(seed)}, measured);
+          measure(
+              m,
+              {pool, corpus, tokenizer, vocabulary, definition.training.examples, model, static_cast<uint64_t>(seed)},
+              measured);
         result = to_json(measured);
       } catch (const InputError& e) {
         result = {{"metrics", Json::object()}, {"refused", e.what()}};

@@ -107,6 +107,19 @@ class Study(StudyCase):
         self.assertEqual(len(now), 9)
         self.assertEqual({p: now[p] for p in trained}, trained)
 
+    def test_masked_language_models(self):
+        study = self.small()
+        study["training"].update(steps=8, objective="mlm")
+        study["axes"].update(position=["rope", "alibi"], context=[32])
+        decoders = run("study", self.write(study), "--data", self.text(size=60000), "--out", self.tmp / "out")
+        self.assertEqual(decoders.status, 2)
+        self.assertIn("mlm", decoders.stderr)
+        study["base"].update(topology="encoder", vocab_size=320)
+        results = self.json("study", self.write(study), "--data", self.text(size=60000), "--out", self.tmp / "out")
+        losses = [cell["metrics"]["loss"] for cell in results["cells"]]
+        self.assertEqual(len(set(losses)), 4)
+        self.assertTrue(all(2 < loss < 6 for loss in losses), losses)
+
     def test_refusals(self):
         text, out = self.text(size=60000), self.tmp / "out"
         for arguments, words in [
@@ -160,7 +173,8 @@ class ProgramStudies(PageCase, StudyCase):
     def test_kv_heads(self):
         results, page = self.run_small("kv-heads", {
             "base": {**SMALL, "max_position_embeddings": 1024, "attention": {"num_attention_heads": 8, "head_dim": 8}},
-            "training": {"context": 32, "batch": 8, "steps": 40}, "val_fraction": 0.15})
+            "training": {"context": 32, "batch": 8, "steps": 40}, "val_fraction": 0.15,
+            "axes": {"uptraining": [2], "evaluated_at": [32]}})
         source = dict(num_key_value_heads=8, attention="gqa", method="scratch", stage="source")
         bytes_of = lambda **axes: self.value(results, "cache_bytes_per_token", **axes)
         self.assertEqual(bytes_of(**source), 4 * bytes_of(num_key_value_heads=2, method="mean", stage="converted"))

@@ -94,35 +94,41 @@ class Members {
 
 bool is_axis_value(const Json& value) { return value.is_string() || value.is_number(); }
 
-// The document with every string "$axis" replaced by the axis's value.
-Json substituted(const Json& document, const Json& axes, const std::string& path, Problems& problems) {
+// The document with every string that begins with "$" replaced; `replace` is given it and its path.
+template <class F>
+Json replaced(const Json& document, const std::string& path, const F& replace) {
   if (document.is_string()) {
     const std::string& text = document.get_ref<const std::string&>();
-    if (!text.starts_with("$")) return document;
-    const std::string name = text.substr(1);
-    if (axes.contains(name)) return axes[name];
-    problems.push_back({path, in_quotes(text) + " names no axis of the cell", "its axes: " + join(keys_of(axes))});
-    return document;
+    return text.starts_with("$") ? replace(text, path) : document;
   }
   if (!document.is_structured()) return document;
   Json result = document;
   if (document.is_array()) {
     for (size_t i = 0; i < document.size(); ++i)
-      result[i] = substituted(document[i], axes, fmt::format("{}[{}]", path, i), problems);
+      result[i] = replaced(document[i], fmt::format("{}[{}]", path, i), replace);
   } else {
     for (const auto& [key, value] : document.items())
-      result[key] = substituted(value, axes, path + "." + printable(key), problems);
+      result[key] = replaced(value, path + "." + printable(key), replace);
   }
   return result;
 }
 
-// The document with every string "$axis[i]" replaced by that value of the axis, counted from 0, or from the end where i
-// is negative: so what is written once serves a study's quick form, too.
-Json with_axis_values(const Json& document, const Json& axes, const std::string& path, Problems& problems) {
-  if (document.is_string()) {
-    const std::string& text = document.get_ref<const std::string&>();
+// "$axis" by the cell's value of the axis.
+Json with_cell_values(const Json& document, const Json& axes, const std::string& where, Problems& problems) {
+  return replaced(document, where, [&](const std::string& text, const std::string& path) -> Json {
+    const std::string name = text.substr(1);
+    if (axes.contains(name)) return axes[name];
+    problems.push_back({path, in_quotes(text) + " names no axis of the cell", "its axes: " + join(keys_of(axes))});
+    return text;
+  });
+}
+
+// "$axis[i]" by that value of the axis, counted from 0, or from the end where i is negative: so what is written once
+// serves a study's quick form, too.
+Json with_axis_values(const Json& document, const Json& axes, const std::string& where, Problems& problems) {
+  return replaced(document, where, [&](const std::string& text, const std::string& path) -> Json {
     const size_t bracket = text.find('[');
-    if (!text.starts_with("$") || bracket == std::string::npos) return document;
+    if (bracket == std::string::npos) return text;
     const std::string name = text.substr(1, bracket - 1);
     int64_t index = 0;
     const char* const end = text.data() + text.size();
@@ -132,15 +138,8 @@ Json with_axis_values(const Json& document, const Json& axes, const std::string&
     if (error == std::errc() && at + 1 == end && *at == ']' && index >= 0 && index < count)
       return axes[name][static_cast<size_t>(index)];
     problems.push_back({path, in_quotes(text) + " is no value of an axis", "write it as $context[0] or $context[-1]"});
-    return document;
-  }
-  if (!document.is_structured()) return document;
-  Json result = document;
-  for (const auto& [key, value] : document.items()) {
-    Json& member = document.is_array() ? result[static_cast<size_t>(std::stoull(key))] : result[key];
-    member = with_axis_values(value, axes, path + "." + printable(key), problems);
-  }
-  return result;
+    return text;
+  });
 }
 
 // TrainConfig::fields as a document: options by their flags' names.
@@ -327,8 +326,8 @@ class DefinitionReader {
 
   void add_cell(const Json& axes, const Json& model, const Json& measure, const std::string& path) {
     DefinedCell cell{in_order(axes),
-                     substituted(model, axes, at(path + ".model"), problems_),
-                     substituted(measure, axes, at(path + ".measure"), problems_),
+                     with_cell_values(model, axes, at(path + ".model"), problems_),
+                     with_cell_values(measure, axes, at(path + ".measure"), problems_),
                      {},
                      {}};
     for (size_t i = 0; i < cell.recipe.size(); ++i) {

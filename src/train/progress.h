@@ -11,11 +11,12 @@
 namespace transept {
 
 struct ProgressState {
-  int64_t step = 0;   // steps done
-  std::string label;  // what the work is at, where steps are shares of a whole: it stands in place of their count
+  int64_t step = 0;  // steps done
   double loss = std::numeric_limits<double>::quiet_NaN();
   double val_loss = std::numeric_limits<double>::quiet_NaN();
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();
+  // What the work is at, where steps are shares of a whole: it stands in place of their count.
+  std::string label = {};
 };
 
 struct ProgressOptions {

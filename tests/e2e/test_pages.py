@@ -136,7 +136,7 @@ class Pages(PageCase):
             self.assertEqual(browser.run(pressed), ["false", "true"])
             browser.click(".maps summary")
             cells = "return [...document.querySelectorAll('.maps tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))"
-            self.assertEqual(browser.run(cells), [["a", "0.5", ""], ["␣b", "0.125", "0.875"]])
+            self.assertEqual(browser.eventually(cells), [["a", "0.5", ""], ["␣b", "0.125", "0.875"]])
             tip = browser.run("""const svg = [...document.querySelectorAll('.maps .plot svg')].find((s) => s.checkVisibility());
                 const box = svg.querySelector('.cells rect').getBoundingClientRect();
                 svg.parentNode.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + 0.75 * box.width, clientY: box.y + 0.75 * box.height }));

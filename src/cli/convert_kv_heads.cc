@@ -5,6 +5,7 @@
 
 #include "base/problem.h"
 #include "convert/kv_heads.h"
+#include "train/batch_call.h"
 
 namespace transept {
 namespace {
@@ -55,13 +56,7 @@ Conversion kv_heads_conversion(const KvHeadsOptions& options, const ArchSpec& be
   if (merge == KvMerge::kAligned && has_text) {
     calibration = std::make_shared<KvCalibration>();
     conversion.calibrate = [calibration](const Model& source, const OpContext& op, const Batch& batch) {
-      calibration->add(source, op,
-                       {.tokens = batch.tokens,
-                        .layout = batch.layout,
-                        .source_tokens = batch.source_tokens,
-                        .source_layout = batch.source_layout,
-                        .dropout = {},
-                        .observe = {}});
+      calibration->add(source, op, call_of(batch));
     };
   }
   const KvConversion all{.heads = options.heads, .merge = merge, .calibration = calibration.get()};

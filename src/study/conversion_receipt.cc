@@ -11,20 +11,12 @@
 #include "base/format_number.h"
 #include "data/sampler.h"
 #include "plan/parameters.h"
+#include "train/batch_call.h"
 
 namespace transept {
 namespace {
 
 constexpr int64_t kLogitRows = 256;  // at a time: two tables of as many rows as the vocabulary has entries
-
-ForwardCall call_of(const Batch& batch) {
-  return {.tokens = batch.tokens,
-          .layout = batch.layout,
-          .source_tokens = batch.source_tokens,
-          .source_layout = batch.source_layout,
-          .dropout = {},
-          .observe = {}};
-}
 
 // Adds up what two rows of logits differ by.
 class LogitSums {

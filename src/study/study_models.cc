@@ -15,6 +15,7 @@
 #include "data/sampler.h"
 #include "plan/plan.h"
 #include "study/model_io.h"
+#include "train/batch_call.h"
 #include "train/checkpoint.h"
 
 namespace transept {
@@ -141,13 +142,7 @@ std::unique_ptr<Model> StudyModels::apply(const KvHeadsStep& step, Making making
     Arena arena;
     for (int64_t tokens = 0, i = 0; tokens < kCalibrationTokens; tokens += c.batch * c.context, ++i) {
       const Batch batch = sampler.batch(static_cast<uint64_t>(i));
-      calibration.add(*making.model, {pool_, arena, nullptr},
-                      {.tokens = batch.tokens,
-                       .layout = batch.layout,
-                       .source_tokens = batch.source_tokens,
-                       .source_layout = batch.source_layout,
-                       .dropout = {},
-                       .observe = {}});
+      calibration.add(*making.model, {pool_, arena, nullptr}, call_of(batch));
     }
   }
   return convert_kv_heads(*making.model, conversion);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/problem.h"
 #include "kernels/cross_entropy.h"
+#include "train/batch_call.h"
 
 namespace transept {
 namespace {
@@ -168,12 +169,7 @@ EvalResult evaluate(const Model& model, const OpContext& op, const Split& split,
       rows += rows_of(windows[w]);
     }
     std::vector<float> losses(batch.tokens.size());
-    const Var h = model.hidden(op, {.tokens = batch.tokens,
-                                    .layout = batch.layout,
-                                    .source_tokens = batch.source_tokens,
-                                    .source_layout = batch.source_layout,
-                                    .dropout = {},
-                                    .observe = {}});
+    const Var h = model.hidden(op, call_of(batch));
     const LossSum sum = model.loss(op, h, batch.targets, 0.f, losses);
     nats += sum.nats;
     result.tokens_scored += sum.tokens;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cross_entropy.cc"
@@ -19,24 +18,6 @@ namespace transept {
 namespace HWY_NAMESPACE {
 
 using DF = hn::ScalableTag<float>;
-
-// A NaN may or may not come through: the exponentials bring it to the sum in either case.
-HWY_INLINE float MaxOf(const float* z, int64_t n) {
-  const DF d;
-  constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto m0 = hn::Set(d, kLowest), m1 = m0, m2 = m0, m3 = m0;
-  int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    m0 = hn::Max(m0, hn::LoadU(d, z + i));
-    m1 = hn::Max(m1, hn::LoadU(d, z + i + lanes));
-    m2 = hn::Max(m2, hn::LoadU(d, z + i + 2 * lanes));
-    m3 = hn::Max(m3, hn::LoadU(d, z + i + 3 * lanes));
-  }
-  ForLanes(d, n - i,
-           [&](int64_t j, auto part) HWY_ATTR { m0 = hn::Max(m0, part.Fill(d, part.Load(d, z + i + j), kLowest)); });
-  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
-}
 
 void FinishLogitsRows(float scale, const float* bias, float softcap, Rows logits) {
   const DF d;
@@ -63,7 +44,7 @@ void CrossEntropyRowsOf(Rows logits, float softcap, const int32_t* targets, floa
       if (gradient_scale != 0) std::fill_n(z, n, 0.0f);
       continue;
     }
-    const float maximum = MaxOf(z, n), at_target = z[targets[r]];
+    const float maximum = MaxLanes(d, n, z), at_target = z[targets[r]];
     // 1 - (v / softcap)^2.
     const auto slope = [&](auto v) HWY_ATTR {
       const auto t = hn::Div(v, hn::Set(d, softcap));

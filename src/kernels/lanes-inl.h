@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "hwy/highway.h"
 
@@ -116,6 +117,24 @@ HWY_INLINE void SumLanesOfTwo(D d, int64_t n, const Term& term, float& sum_a, fl
   if (i < n) term(i, PartialVector{static_cast<size_t>(n - i)}, a1, b1);
   sum_a = hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1)));
   sum_b = hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1)));
+}
+
+// The largest of the n elements at p, n > 0. A NaN may or may not come through.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE T MaxLanes(D d, int64_t n, const T* p) {
+  constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto m0 = hn::Set(d, kLowest), m1 = m0, m2 = m0, m3 = m0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(m0, hn::LoadU(d, p + i));
+    m1 = hn::Max(m1, hn::LoadU(d, p + i + lanes));
+    m2 = hn::Max(m2, hn::LoadU(d, p + i + 2 * lanes));
+    m3 = hn::Max(m3, hn::LoadU(d, p + i + 3 * lanes));
+  }
+  ForLanes(d, n - i,
+           [&](int64_t j, auto part) HWY_ATTR { m0 = hn::Max(m0, part.Fill(d, part.Load(d, p + i + j), kLowest)); });
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -67,8 +67,8 @@ Var Model::transform(const OpContext& op, const Var& hidden) const {
 }
 
 LossSum Model::loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
-                    std::span<float> per_row) const {
-  return cross_entropy(op, transform(op, hidden), head_, logits_end_, targets, gradient_scale, per_row);
+                    std::span<float> per_row, const LossTeacher& teacher) const {
+  return cross_entropy(op, transform(op, hidden), head_, logits_end_, targets, gradient_scale, per_row, teacher);
 }
 
 void Model::logits(const OpContext& op, ConstRows hidden_rows, Rows out) const {

@@ -49,9 +49,9 @@ class Model {
   Var encoded(const OpContext& op, const ForwardCall& call) const;
   // Logits of these hidden rows, written to out [rows, vocab].
   void logits(const OpContext& op, ConstRows hidden_rows, Rows out) const;
-  // Sum of -log p(target) over these hidden rows, as ops/cross_entropy.h says.
+  // Sum of -log p(target) over these hidden rows, and what a teacher adds, as ops/cross_entropy.h says.
   LossSum loss(const OpContext& op, const Var& hidden, std::span<const int32_t> targets, float gradient_scale,
-               std::span<float> per_row = {}) const;
+               std::span<float> per_row = {}, const LossTeacher& teacher = {}) const;
   // One vector for a sequence's hidden rows; `pooler`: through the model's linear layer and tanh.
   std::vector<float> pool(const OpContext& op, ConstRows hidden_rows, Pooling pooling, bool pooler) const;
 

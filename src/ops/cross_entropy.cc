@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/distillation.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/weights.h"
@@ -38,7 +39,8 @@ void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits) {
 }
 
 LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
-                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row) {
+                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row,
+                      const LossTeacher& teacher) {
   TRANSEPT_CHECK(head.in == x.width && static_cast<int64_t>(targets.size()) == x.rows);
   check_logits_end(end, head.out);
   for (const int32_t t : targets) TRANSEPT_CHECK(t == kIgnoredTarget || (t >= 0 && t < head.out));
@@ -51,6 +53,7 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
   Buffer dx = flows_back ? Buffer(context.arena, x.rows * x.width) : Buffer();
   const Buffer logits(context.arena, std::max<int64_t>(1, run * vocab));
   const Buffer losses(context.arena, std::max<int64_t>(1, run));
+  const Buffer taught = teacher.weight > 0 ? Buffer(context.arena, std::max<int64_t>(1, run * vocab)) : Buffer();
   LossSum sum;
   for (int64_t first = 0; first < x.rows; first += run) {
     const int64_t rows = std::min(run, x.rows - first);
@@ -60,9 +63,17 @@ LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head,
              changes_logits(end)
                  ? TileEpilogue([&](Rows tile, int64_t, int64_t column) { finish_columns(end, tile, column); })
                  : TileEpilogue());
+    const Rows t{taught.data(), taught ? rows : 0, vocab, vocab};
+    if (taught) teacher.logits(first, t);
     for_rows(context.pool, rows, vocab, [&](int64_t r, int64_t count) {
-      cross_entropy_rows(z.slice(r, count), end.softcap, targets.data() + first + r, train ? gradient_scale : 0.f,
-                         losses.data() + r);
+      const int32_t* target = targets.data() + first + r;
+      const float scale = train ? gradient_scale : 0.f;
+      if (taught) {
+        distillation_rows(z.slice(r, count), end.softcap, ConstRows(t).slice(r, count), teacher.weight, target, scale,
+                          losses.data() + r);
+      } else {
+        cross_entropy_rows(z.slice(r, count), end.softcap, target, scale, losses.data() + r);
+      }
     });
     for (int64_t r = 0; r < rows; ++r) {
       const size_t at = static_cast<size_t>(first + r);

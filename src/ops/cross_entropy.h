@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "ops/tape.h"
@@ -23,13 +24,20 @@ struct LogitsEnd {
   Param bias;  // [vocab]; absent: none
 };
 
+// Another model that a loss is taken against besides (kernels/distillation.h).
+struct LossTeacher {
+  float weight = 0;                                     // 0: none; at the most 1
+  std::function<void(int64_t first, Rows out)> logits;  // of the rows from `first` on, [rows, vocab]
+};
+
 // For inference: turns products into logits, in place.
 void finish_logits(ThreadPool& pool, const LogitsEnd& end, Rows logits);
 
 // Sum of -log softmax(logits)[target] over the rows, with the logits of x head^T and `end`. With a tape, the gradient
 // that flows back is that of gradient_scale * nats. `per_row`, when not empty, receives each row's loss (0 where
-// ignored).
+// ignored). With a teacher, its share of each row's loss is the divergence from the teacher.
 LossSum cross_entropy(const OpContext& context, const Var& x, const Param& head, const LogitsEnd& end,
-                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row = {});
+                      std::span<const int32_t> targets, float gradient_scale, std::span<float> per_row = {},
+                      const LossTeacher& teacher = {});
 
 }  // namespace transept

@@ -160,7 +160,9 @@ LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, co
   const auto note = [&](std::string line) {
     if (hooks.note) hooks.note(std::move(line));
   };
-  Trainer trainer(model, pool, trainer_options(config));
+  TrainerOptions options = trainer_options(config);
+  options.teacher = hooks.teacher;
+  Trainer trainer(model, pool, options);
   TrainingState state{0, 0, run};
   if (resume) {
     load_checkpoint(*resume, model, trainer.optimizer(), hooks.io);

@@ -87,6 +87,7 @@ std::string to_text(const TrainingSample& sample);
 
 struct LoopHooks {
   ModelIo io;
+  Teacher teacher = {};
   std::function<TrainingSample(const Model&)> sample;  // null: no samples
   std::function<void(const ProgressState&)> progress;  // after each step
   std::function<void(std::string)> note;               // lines for the person who watches

@@ -6,6 +6,7 @@
 #include "base/problem.h"
 #include "kernels/elementwise.h"
 #include "ops/parallel.h"
+#include "train/batch_call.h"
 
 namespace transept {
 namespace {
@@ -20,7 +21,18 @@ bool finite(ConstRows x) {
 }  // namespace
 
 Trainer::Trainer(Model& model, ThreadPool& pool, const TrainerOptions& options)
-    : model_(model), pool_(pool), options_(options), optimizer_(model.parameters(), options.adamw) {}
+    : model_(model), pool_(pool), options_(options), optimizer_(model.parameters(), options.adamw) {
+  TRANSEPT_CHECK(!options.teacher.model || options.teacher.model->spec().vocab_size == model.spec().vocab_size);
+}
+
+LossTeacher Trainer::teacher_of(const Batch& batch) {
+  const auto [model, weight] = options_.teacher;
+  if (!model || weight == 0) return {};
+  const OpContext op = inference_context();
+  return {static_cast<float>(weight), [=, hidden = model->hidden(op, call_of(batch))](int64_t first, Rows out) {
+            model->logits(op, ConstRows(hidden.view()).slice(first, out.rows), out);
+          }};
+}
 
 StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t first_pass) {
   StepResult result;
@@ -38,6 +50,7 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
     const double share = static_cast<double>(b.target_count) / static_cast<double>(result.tokens);
     RouterPass routers{.weight = static_cast<float>(share), .statistics = {}};
     {
+      const LossTeacher teacher = teacher_of(b);
       const Var h = model_.hidden(
           op, {.tokens = b.tokens,
                .layout = b.layout,
@@ -47,7 +60,7 @@ StepResult Trainer::accumulate(std::span<const Batch> micro_batches, uint64_t fi
                .recompute = options_.recompute,
                .observe = {},
                .routers = &routers});
-      nats += model_.loss(op, h, b.targets, scale).nats;
+      nats += model_.loss(op, h, b.targets, scale, {}, teacher).nats;
     }
     tape.backward();
     add_batch(routers.statistics, share, result.routers);

@@ -16,17 +16,25 @@
 namespace transept {
 
 struct StepResult {
-  double loss = 0;           // nats a token, mean over the scored tokens
+  double loss = 0;           // nats a token, mean over the scored tokens; a teacher's share with it
   double gradient_norm = 0;  // before clipping
   int64_t tokens = 0;        // scored
   int64_t rows = 0;          // read, by all stacks
   RouterLoads routers;       // of the layers with experts
 };
 
+// A model of the same vocabulary and stacks that the loss is also taken against (kernels/distillation.h): with
+// `weight`, in [0, 1], its divergence from the teacher, and with the rest the text's.
+struct Teacher {
+  const Model* model = nullptr;  // null: none
+  double weight = 0;
+};
+
 struct TrainerOptions {
   AdamWOptions adamw;
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;
+  Teacher teacher = {};
 };
 
 class Trainer {
@@ -47,6 +55,8 @@ class Trainer {
   size_t activation_peak_bytes() const { return arena_.peak_bytes(); }
 
  private:
+  // What the teacher makes of the batch; holds its hidden states.
+  LossTeacher teacher_of(const Batch& batch);
   // Where the first value that is not finite appears: "layer 3, ffn", ...
   std::string find_divergence(std::span<const Batch> micro_batches, uint64_t first_pass);
 

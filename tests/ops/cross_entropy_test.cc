@@ -4,6 +4,7 @@
 #include "double_ops.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/cross_entropy_ref.h"
+#include "kernels/distillation_ref.h"
 #include "op_case.h"
 #include "tensor/logit_rows.h"
 
@@ -23,17 +24,21 @@ std::vector<int32_t> some_targets(int64_t rows, int64_t vocab) {
   return targets;
 }
 
-// How the logits end.
+// How the logits end, and how much of the loss is a teacher's.
 struct Ending {
   float scale = 1, softcap = 0;
   bool bias = false;
+  float teacher = 0;
 };
 
 // The result of the case is the loss of each row.
 OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<int32_t>& targets, const Ending& end) {
   OpCase c;
   c.name = std::to_string(rows) + " x " + std::to_string(width) + ", vocabulary " + std::to_string(vocab) + ", scale " +
-           std::to_string(end.scale) + ", softcap " + std::to_string(end.softcap) + (end.bias ? " +bias" : "");
+           std::to_string(end.scale) + ", softcap " + std::to_string(end.softcap) + (end.bias ? " +bias" : "") +
+           ", teacher " + std::to_string(end.teacher);
+  const std::vector<float> taught = random_floats(rows * vocab, 9, 3);
+  const Doubles teacher_logits = as_doubles(taught);
   c.inputs = {{rows, width}};
   c.params = {{vocab, width, 2 / std::sqrt(static_cast<float>(width))}};
   if (end.bias) c.params.push_back({vocab, 1});
@@ -41,8 +46,11 @@ OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<i
   c.op = [=](const OpContext& context, const std::vector<Var>& inputs, const std::vector<Param>& params) {
     const Var per_row = context.make(rows, 1);
     const LogitsEnd logits_end{end.scale, end.softcap, end.bias ? params[1] : Param{}};
+    const LossTeacher teacher{end.teacher, [&](int64_t first, Rows out) {
+                                std::copy_n(taught.begin() + first * vocab, out.rows * vocab, out.data);
+                              }};
     const LossSum sum = cross_entropy(context, inputs[0], params[0], logits_end, targets, kScale,
-                                      {per_row.value.data(), static_cast<size_t>(rows)});
+                                      {per_row.value.data(), static_cast<size_t>(rows)}, teacher);
     double nats = 0;
     for (int64_t r = 0; r < rows; ++r) nats += static_cast<double>(per_row.value.data()[r]);
     EXPECT_NEAR(sum.nats, nats, tolerance::kDoubleSum * nats);
@@ -64,14 +72,18 @@ OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const std::vector<i
   c.forward = [=](const Values& v) {
     const Doubles z = finished(v, ref::finished_logit);
     Doubles losses;
-    for (size_t r = 0; r < targets.size(); ++r) losses.push_back(ref::cross_entropy(row(z, r), targets[r]));
+    for (size_t r = 0; r < targets.size(); ++r)
+      losses.push_back(
+          ref::distillation(row(z, r), row(teacher_logits, r), static_cast<double>(end.teacher), targets[r]));
     return losses;
   };
   c.backward = [=](const Values& v, const Doubles& dy) {
     const Doubles z = finished(v, ref::finished_logit), slopes = finished(v, ref::finished_logit_slope);
     Doubles dz;
     for (size_t r = 0; r < targets.size(); ++r) {
-      for (const double g : ref::cross_entropy_backward(row(z, r), targets[r])) dz.push_back(dy[r] * g);
+      for (const double g :
+           ref::distillation_backward(row(z, r), row(teacher_logits, r), static_cast<double>(end.teacher), targets[r]))
+        dz.push_back(dy[r] * g);
     }
     for (size_t i = 0; i < dz.size(); ++i) dz[i] *= slopes[i];
     Values gradient;
@@ -89,8 +101,9 @@ OpCase loss_case(int64_t rows, int64_t width, int64_t vocab, const Ending& end =
   return loss_case(rows, width, vocab, some_targets(rows, vocab), end);
 }
 
-constexpr Ending kEndings[] = {
-    {.scale = 0.5f}, {.softcap = 2}, {.bias = true}, {.scale = 3, .softcap = 2, .bias = true}};
+constexpr Ending kEndings[] = {{.scale = 0.5f}, {.softcap = 2},
+                               {.bias = true},  {.scale = 3, .softcap = 2, .bias = true},
+                               {.teacher = 1},  {.scale = 3, .softcap = 2, .bias = true, .teacher = 0.3f}};
 
 TEST(CrossEntropy, ReferenceGradientsMatchCentralDifferences) {
   EXPECT_TRUE(reference_gradients_match(loss_case(7, 3, 5)));

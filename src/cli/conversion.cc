@@ -11,6 +11,7 @@
 #include "convert/model_folder.h"
 #include "data/pairs.h"
 #include "plan/plan.h"
+#include "study/calibration_text.h"
 #include "study/model_io.h"
 #include "train/loop.h"
 
@@ -21,11 +22,6 @@ namespace {
 constexpr double kHeldOut = 0.1;  // as in training
 constexpr int64_t kUsualContext = 1024;
 constexpr int64_t kProbeTokens = 2048;
-constexpr int64_t kBatchTokens = 4096;
-
-// Tokens that second moments are taken over: 16 for each element of a token's vector, and no fewer than a small model
-// reads in seconds.
-int64_t calibration_tokens(int64_t hidden_size) { return std::max<int64_t>(16384, 16 * hidden_size); }
 
 void say(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
@@ -61,19 +57,6 @@ class ConversionText {
   const Corpus& corpus() const { return *corpus_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const EvalOptions& evaluation() const { return eval_; }
-
-  // Gives `read` batches of the training part until about so many tokens are through; how many those were.
-  int64_t read_training_part(int64_t tokens, const std::function<void(const Batch&)>& read) const {
-    const int64_t at_once = std::max<int64_t>(1, kBatchTokens / eval_.context);
-    const Sampler sampler(corpus_->train(), eval_.context, at_once, 0, eval_.examples, vocabulary_);
-    int64_t done = 0;
-    for (int64_t i = 0; i < sampler.units_per_epoch() && done < tokens; i += at_once) {
-      const Batch batch = sampler.batch(static_cast<uint64_t>(i / at_once));
-      read(batch);
-      done += batch.rows();
-    }
-    return done;
-  }
 
  private:
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -177,9 +160,9 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
   if (options.recover_steps > 0) recovery = recovery_config(options, text, globals.seed);
 
   if (conversion.calibrate) {
-    conversion.description["calibration_tokens"] =
-        text.read_training_part(calibration_tokens(source->spec().hidden_size),
-                                [&](const Batch& batch) { conversion.calibrate(*source, op, batch); });
+    conversion.description["calibration_tokens"] = read_calibration_text(
+        text.corpus().train(), text.evaluation().context, text.evaluation().examples, text.vocabulary(), globals.seed,
+        source->spec().hidden_size, [&](const Batch& batch) { conversion.calibrate(*source, op, batch); });
   }
   Converted result{conversion.convert(*source, recovery.has_value()),
                    start_receipt(conversion.description, source->spec(), conversion.spec)};

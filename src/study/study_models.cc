@@ -12,8 +12,8 @@
 #include "base/problem.h"
 #include "convert/kv_calibration.h"
 #include "convert/model_folder.h"
-#include "data/sampler.h"
 #include "plan/plan.h"
+#include "study/calibration_text.h"
 #include "study/model_io.h"
 #include "train/batch_call.h"
 #include "train/checkpoint.h"
@@ -21,8 +21,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kCheckpointSeconds = 20;     // a kill loses about so much of training, and saving stays unnoticed
-constexpr int64_t kCalibrationTokens = 32768;  // of training text, for conversions that fit to what a model reads
+constexpr int64_t kCheckpointSeconds = 20;  // a kill loses about so much of training, and saving stays unnoticed
 
 Json first_steps(const Json& recipe, size_t steps) {
   return Json(Json::array_t(recipe.begin(), recipe.begin() + static_cast<std::ptrdiff_t>(steps)));
@@ -137,18 +136,16 @@ std::unique_ptr<Model> StudyModels::apply(const KvHeadsStep& step, Making making
   if (step.method == KvMerge::kAligned) {
     conversion.calibration = &calibration;
     const TrainConfig& c = definition_.training;
-    const Sampler sampler(corpus_.train(), c.context, c.batch, static_cast<uint64_t>(making.seed), c.examples,
-                          vocabulary_);
     Arena arena;
-    for (int64_t tokens = 0, i = 0; tokens < kCalibrationTokens; tokens += c.batch * c.context, ++i) {
-      const Batch batch = sampler.batch(static_cast<uint64_t>(i));
-      calibration.add(*making.model, {pool_, arena, nullptr}, call_of(batch));
-    }
+    read_calibration_text(corpus_.train(), c.context, c.examples, vocabulary_, static_cast<uint64_t>(making.seed),
+                          making.model->spec().hidden_size, [&](const Batch& batch) {
+                            calibration.add(*making.model, {pool_, arena, nullptr}, call_of(batch));
+                          });
   }
   return convert_kv_heads(*making.model, conversion);
 }
 
-std::unique_ptr<Model> StudyModels::trained(const ModelStep& step, Making making) {
+std::unique_ptr<Model> StudyModels::trained(const ModelStep& step, Making making, const Teacher& teacher) {
   TrainConfig config = training_of(definition_, step, making.seed).value();
   const Json recipe = first_steps(making.recipe, making.step + 1);
   const std::string name = name_of(making.recipe, making.step + 1, making.seed);

@@ -74,6 +74,8 @@ class ConversionText {
 // trained with about this one.
 constexpr double kRecoveryRate = 3e-4;
 
+constexpr double kRecoveryTeacher = 0.8;  // docs/studies.md, KV heads: measured beside 0
+
 // Uptraining (arXiv:2305.13245 section 2.1).
 TrainConfig recovery_config(const ConversionOptions& options, const ConversionText& text, uint64_t seed) {
   TrainConfig config;
@@ -89,13 +91,14 @@ TrainConfig recovery_config(const ConversionOptions& options, const ConversionTe
   return config;
 }
 
-LoopResult recover(Model& model, ThreadPool& pool, const ConversionText& text, const TrainConfig& config,
-                   const fs::path& out) {
+LoopResult recover(Model& model, const Teacher& teacher, ThreadPool& pool, const ConversionText& text,
+                   const TrainConfig& config, const fs::path& out) {
   const fs::path run = out / "recovery";
   make_writable_folder(run);
   catch_stop_signals();
   LoopHooks hooks;
   hooks.io = folder_io(text.tokenizer());
+  hooks.teacher = teacher;
   Progress progress(config.schedule.total_steps);
   hooks.progress = [&](const ProgressState& state) { progress.update(state); };
   hooks.stop = &stop_requested();
@@ -125,6 +128,11 @@ void add_conversion_options(CLI::App* sub, ConversionOptions& options) {
       ->check(at_least_one());
   sub->add_option("--recover-lr", options.recover_lr, "highest learning rate of --recover (default: 3e-4)")
       ->check(CLI::PositiveNumber);
+  sub->add_option(
+         "--recover-teacher", options.recover_teacher,
+         "share of the loss of --recover that is the divergence from the model before its conversion; the rest "
+         "is the text's (default: 0.8)")
+      ->check(CLI::Range(0.0, 1.0));
   sub->add_option("--recover-batch", options.recover_batch, "sequences of a step of --recover")
       ->check(at_least_one())
       ->capture_default_str();
@@ -136,6 +144,8 @@ Problems check(const ConversionOptions& options) {
     problems.push_back({"--recover", "trains on --data, and there is none", "give --data"});
   if (options.recover_lr > 0 && options.recover_steps == 0)
     problems.push_back({"--recover-lr", "is for --recover", "give --recover STEPS, or leave it out"});
+  if (options.recover_teacher && options.recover_steps == 0)
+    problems.push_back({"--recover-teacher", "is for --recover", "give --recover STEPS, or leave it out"});
   if (options.data.empty() && (options.context > 0 || options.lines)) {
     problems.push_back(
         {options.lines ? "--lines" : "--context", "is for --data, and there is none", "give --data, or leave it out"});
@@ -183,7 +193,8 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
     measured.layers.push_back(probe.layer(*conversion.convert_layer(*source, place), place));
 
   if (recovery) {
-    const LoopResult trained = recover(*result.model, pool, text, *recovery, out);
+    const Teacher teacher{source.get(), options.recover_teacher.value_or(kRecoveryTeacher)};
+    const LoopResult trained = recover(*result.model, teacher, pool, text, *recovery, out);
     result.interrupted = trained.interrupted;
     if (result.interrupted) {
       say("stopped: nothing is written");
@@ -192,6 +203,7 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
     result.receipt.recovery = {.steps = trained.steps_done,
                                .tokens = trained.tokens,
                                .lr = recovery->schedule.peak,
+                               .teacher = teacher.weight,
                                .seconds = trained.seconds,
                                .loss = probe.loss(converted),
                                .logits = probe.logits(converted)};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,10 @@ struct ConversionOptions {
   int64_t recover_steps = 0;
   double recover_lr = 0;  // 0: what suits most (conversion.cc)
   int64_t recover_batch = 16;
-  bool any() const { return !data.empty() || context > 0 || lines || recover_steps > 0 || recover_lr != 0; }
+  std::optional<double> recover_teacher;  // unset: what suits most (conversion.cc)
+  bool any() const {
+    return !data.empty() || context > 0 || lines || recover_steps > 0 || recover_lr != 0 || recover_teacher;
+  }
 };
 void add_conversion_options(CLI::App* sub, ConversionOptions& options);
 // Problems of the options among themselves.

@@ -211,6 +211,7 @@ Json to_json(const ConversionReceipt& r) {
     out["recovery"] = {{"steps", r.recovery->steps},
                        {"tokens", r.recovery->tokens},
                        {"lr", r.recovery->lr},
+                       {"teacher", r.recovery->teacher},
                        {"seconds", r.recovery->seconds}};
   }
   out["perplexity"] = Json::object();
@@ -271,9 +272,9 @@ std::string to_text(const ConversionReceipt& r) {
   text += text_of("after", m.logits);
   if (r.recovery) {
     text += text_of("recovered", r.recovery->logits);
-    text += fmt::format("recovered by {} steps over {} tokens at {}, in {:.0f} s\n", r.recovery->steps,
-                        format_count(static_cast<double>(r.recovery->tokens)), exact_number(r.recovery->lr),
-                        r.recovery->seconds);
+    text += fmt::format("recovered by {} steps over {} tokens at {}, {} % of the loss from the source, in {:.0f} s\n",
+                        r.recovery->steps, format_count(static_cast<double>(r.recovery->tokens)),
+                        exact_number(r.recovery->lr), exact_number(100 * r.recovery->teacher), r.recovery->seconds);
   }
   if (m.layers.empty()) return text;
   text += "\neach layer alone, before any recovery\n";

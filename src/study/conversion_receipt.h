@@ -74,7 +74,7 @@ struct MeasuredDamage {
 // Training after the conversion.
 struct Recovery {
   int64_t steps = 0, tokens = 0;
-  double lr = 0, seconds = 0;
+  double lr = 0, teacher = 0, seconds = 0;
   double loss = 0;  // as loss_after
   LogitDamage logits;
 };

@@ -42,10 +42,13 @@ struct UptrainStep {
   static constexpr std::string_view kName = "uptrain";
   int64_t steps = 0;
   double lr = 0;
+  double teacher = 0;
   template <class V>
   void fields(V& v) {
     v("steps", steps, AtLeast{1}, "optimizer steps");
     v("lr", lr, Above{0}, "highest learning rate");
+    v("teacher", teacher, Between{0, 1},
+      "share of the loss that is the divergence from the model that the last train step left");
   }
 };
 

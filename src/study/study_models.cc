@@ -123,7 +123,14 @@ std::unique_ptr<Model> StudyModels::apply(const TrainStep& step, Making making) 
 
 std::unique_ptr<Model> StudyModels::apply(const UptrainStep& step, Making making) {
   making.model = with_spec(*making.model, making.model->spec(), true);
-  return trained(step, std::move(making));
+  const std::unique_ptr<Model> teacher = step.teacher > 0 ? last_trained(making) : nullptr;
+  return trained(step, std::move(making), {teacher.get(), step.teacher});
+}
+
+std::unique_ptr<Model> StudyModels::last_trained(const Making& making) const {
+  size_t steps = making.step;
+  while (making.recipe.at(steps - 1).at("kind") != TrainStep::kName) --steps;
+  return load_model(folder_ / name_of(making.recipe, steps, making.seed) / "checkpoint");
 }
 
 std::unique_ptr<Model> StudyModels::apply(const StretchStep& step, Making making) {
@@ -159,6 +166,7 @@ std::unique_ptr<Model> StudyModels::trained(const ModelStep& step, Making making
   if (resume && resume->state.run != run) resume.reset();
   LoopHooks hooks;
   hooks.io = folder_io(tokenizer_);
+  hooks.teacher = teacher;
   hooks.note = hooks_.note;
   hooks.stop = hooks_.stop;
   const double step_flops = flops_per_step(making.model->spec(), config);

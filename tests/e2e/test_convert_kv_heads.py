@@ -82,7 +82,8 @@ class ConvertKvHeads(Prepared):
 
     def test_recover(self):
         receipt = self.convert(1, "--recover", 60, "--recover-lr", 0.003, "--recover-batch", 8)
-        self.assertEqual({key: receipt["recovery"][key] for key in ("steps", "tokens", "lr")}, {"steps": 60, "tokens": 60 * 8 * 64, "lr": 0.003})
+        self.assertEqual({key: receipt["recovery"][key] for key in ("steps", "tokens", "lr", "teacher")},
+                         {"steps": 60, "tokens": 60 * 8 * 64, "lr": 0.003, "teacher": 0.8})
         lost = receipt["loss"]["after"] - receipt["loss"]["before"]
         self.assertLess(receipt["loss"]["recovered"], receipt["loss"]["after"] - 0.3 * lost)
         self.assertLess(receipt["logits"]["recovered"]["kl_nats"], receipt["logits"]["after"]["kl_nats"])
@@ -93,6 +94,13 @@ class ConvertKvHeads(Prepared):
         # What was measured is what was written.
         part = self.file("held_out.txt", self.text_file.read_bytes()[-receipt["data"]["held_out_tokens"]:])
         self.assertAlmostEqual(self.json("eval", self.tmp / "out", "--data", part)["loss"], receipt["loss"]["recovered"], places=4)
+
+    def test_a_teacher(self):
+        shared = (1, "--recover", 40, "--recover-lr", 0.001, "--recover-batch", 8, "--recover-teacher")
+        alone, taught = self.convert(*shared, 0), self.convert(*shared, 1)
+        self.assertEqual([receipt["recovery"]["teacher"] for receipt in (alone, taught)], [0, 1])
+        self.assertLess(taught["logits"]["recovered"]["kl_nats"], alone["logits"]["recovered"]["kl_nats"])
+        self.assertEqual(taught["loss"]["after"], alone["loss"]["after"])
 
     def test_interrupted(self):
         out = self.tmp / "stopped"
@@ -147,6 +155,8 @@ class ConvertKvHeads(Prepared):
             ("--kv-heads", 2, "--kv-method", "best"): ["--kv-method", "mean, first and aligned"],
             ("--kv-heads", 2, "--recover", 5): ["--recover", "--data"],
             ("--kv-heads", 2, "--recover-lr", 0.1): ["--recover-lr"],
+            ("--kv-heads", 2, "--recover-teacher", 0.5): ["--recover-teacher"],
+            ("--kv-heads", 2, "--data", self.text_file, "--recover", 1, "--recover-teacher", 1.5): ["--recover-teacher"],
             ("--kv-heads", 2, "--context", 8): ["--context"],
             ("--kv-method", "mean"): ["--kv-method", "--kv-heads"],
             ("--data", self.text_file): ["--kv-heads"],

@@ -189,13 +189,14 @@ TEST(ConversionReceipt, SaysWhatWasMeasured) {
   EXPECT_EQ(document["layers"][0]["stack"], "encoder");
   EXPECT_EQ(document["layers"][0]["layer"], 2);
   EXPECT_FALSE(document.contains("recovery"));
-  receipt.recovery = {.steps = 7, .tokens = 1000, .lr = 1e-4, .seconds = 2, .loss = 1.5, .logits = {}};
+  receipt.recovery = {.steps = 7, .tokens = 1000, .lr = 1e-4, .teacher = 0.75, .seconds = 2, .loss = 1.5, .logits = {}};
   document = to_json(receipt);
   EXPECT_DOUBLE_EQ(document["perplexity"]["recovered"].get<double>(), std::exp(1.5));
   EXPECT_EQ(document["recovery"]["steps"], 7);
+  EXPECT_EQ(document["recovery"]["teacher"], 0.75);
   const std::string text = to_text(receipt);
-  for (const char* part :
-       {"recovered", "encoder layer 2", "6.25 %", "-0.5000", "25 %", "KL 0.1250 nats", "75.0 %", "5,000"})
+  for (const char* part : {"recovered", "encoder layer 2", "6.25 %", "-0.5000", "25 %", "KL 0.1250 nats", "75.0 %",
+                           "5,000", "75 % of the loss"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

@@ -39,7 +39,7 @@ Json small_study() {
       { "for": ["heads"], "axes": { "position": "rope", "context": 16, "stage": "recovered" },
         "model": [{ "kind": "train", "spec": { "position": { "kind": "rope" } } },
                   { "kind": "kv_heads", "num_key_value_heads": "$heads", "method": "aligned" },
-                  { "kind": "uptrain", "steps": 2, "lr": 1e-3 }],
+                  { "kind": "uptrain", "steps": 2, "lr": 1e-3, "teacher": 0.5 }],
         "measure": [{ "kind": "perplexity", "context": "$context", "protocol": "sliding" }, { "kind": "cache" }] },
       { "for": ["context"], "axes": { "position": "rope", "stage": "stretched" },
         "model": [{ "kind": "train", "spec": { "position": { "kind": "rope" } } },
@@ -126,11 +126,13 @@ TEST(StudyDefinition, AllProblemsAreTold) {
   study["axes"]["context"] = Json::array();
   study["equal"]["tokens"] = 0.5;
   study["cells"][1]["model"][1]["method"] = "median";
+  study["cells"][1]["model"][2]["teacher"] = 1.5;
   study["cells"][3]["measure"][0]["kind"] = "perplexity";
   const std::string text = refusal(study);
-  for (const char* part : {"s.json.sedes", "did you mean \"seeds\"", "val_fraction",
-                           "training.steps: got the string \"many\"", "training.stepz", "axes.context", "equal.tokens",
-                           "cells[1].model[1].method", "\"aligned\"", "cells[3].measure[0]", "names of axes"}) {
+  for (const char* part :
+       {"s.json.sedes", "did you mean \"seeds\"", "val_fraction", "training.steps: got the string \"many\"",
+        "training.stepz", "axes.context", "equal.tokens", "cells[1].model[1].method", "\"aligned\"",
+        "cells[1].model[2].teacher", "cells[3].measure[0]", "names of axes"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }
@@ -233,6 +235,30 @@ TEST_F(StudyRunTest, AStoppedStudyEndsAsOneThatWasNot) {
   EXPECT_EQ(read_file(folder / "whole" / "results.json", 1 << 20), read_file(folder / "cut" / "results.json", 1 << 20));
   // And a finished one is not run again.
   EXPECT_EQ(run(study, folder / "cut", 1).is_null(), false);
+}
+
+// Its source has hardly learned anything, so that text alone leads far away from it.
+TEST_F(StudyRunTest, TheTeacherIsWhatTheLastTrainingLeft) {
+  const TempFolder folder;
+  Json study = small_study();
+  study["seeds"] = 1;
+  study["axes"] = {{"stage", {"source", "text", "taught"}}};
+  study["cells"] = Json::array();
+  study["charts"] = Json::array();
+  Json recipe = {{{"kind", "train"}}};
+  const auto add = [&](const char* stage) {
+    study["cells"].push_back(
+        {{"axes", {{"stage", stage}}}, {"model", recipe}, {"measure", {{{"kind", "perplexity"}, {"context", 16}}}}});
+  };
+  add("source");
+  recipe.push_back({{"kind", "uptrain"}, {"steps", 100}, {"lr", 1e-2}});
+  add("text");
+  recipe.push_back({{"kind", "uptrain"}, {"steps", 200}, {"lr", 1e-2}, {"teacher", 1}});
+  add("taught");
+  const Json results = run(read(study), folder / "out");
+  const auto loss = [&](size_t i) { return results.at("cells")[i].at("metrics").at("loss").get<double>(); };
+  EXPECT_LT(loss(1), loss(0) - 0.5);
+  EXPECT_NEAR(loss(2), loss(0), 0.1);
 }
 
 TEST_F(StudyRunTest, AnotherStudyOrTextInTheFolderIsRefused) {

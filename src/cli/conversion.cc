@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/problem.h"
 #include "base/stop_request.h"
 #include "cli/model_argument.h"
@@ -91,30 +92,63 @@ TrainConfig recovery_config(const ConversionOptions& options, const ConversionTe
   return config;
 }
 
+// What tells a recovery from any other, with the model as converted.
+Json recovery_run(Model& converted, const Teacher& teacher, const ConversionText& text, const TrainConfig& config) {
+  const std::span<const float> values = converted.parameters().values();
+  Fnv1a weights;
+  weights.add_bytes(values.data(), values.size_bytes());
+  return {{"weights", weights.value()},
+          {"spec", spec_to_json(converted.spec())},
+          {"teacher", teacher.weight},
+          {"data", fingerprint(text.corpus().train())},
+          {"config", config_to_json(config)}};
+}
+
 LoopResult recover(Model& model, const Teacher& teacher, ThreadPool& pool, const ConversionText& text,
-                   const TrainConfig& config, const fs::path& out) {
-  const fs::path run = out / "recovery";
-  make_writable_folder(run);
+                   const TrainConfig& config, const fs::path& folder) {
+  make_writable_folder(folder);
   catch_stop_signals();
+  const Json run = recovery_run(model, teacher, text, config);
+  std::optional<FoundCheckpoint> resume = find_checkpoint(folder, say);
+  if (resume && resume->state.run != run) {
+    say("the recovery that was begun here was another one: it is given up");
+    resume.reset();
+  }
+  if (resume) say(fmt::format("goes on after step {} of the recovery", resume->state.step));
   LoopHooks hooks;
   hooks.io = folder_io(text.tokenizer());
   hooks.teacher = teacher;
   Progress progress(config.schedule.total_steps);
   hooks.progress = [&](const ProgressState& state) { progress.update(state); };
   hooks.stop = &stop_requested();
+  hooks.save_due = save_now_and_then();
   PlanOptions plan;
   plan.context = config.context;
   plan.batch = config.batch;
   const double flops = static_cast<double>(make_plan(model.spec(), plan).flops.train_per_token);
   const LoopResult result =
-      run_training(model, pool, text.corpus(), text.vocabulary(), config, run, Json::object(), {}, flops, hooks);
+      run_training(model, pool, text.corpus(), text.vocabulary(), config, folder, run, resume, flops, hooks);
   progress.finish();
-  fs::rename(run / "metrics.jsonl", out / "recovery.jsonl");
-  fs::remove_all(run);
   return result;
 }
 
 }  // namespace
+
+fs::path recovery_folder(const fs::path& out) { return out / "recovery"; }
+
+bool recovery_can_go_on(const fs::path& out) {
+  try {
+    return find_checkpoint(recovery_folder(out), {}).has_value();
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+void end_recovery(const fs::path& out, bool recovered) {
+  const fs::path folder = recovery_folder(out);
+  if (recovered) fs::rename(folder / "metrics.jsonl", out / "recovery.jsonl");
+  fs::remove_all(folder);
+}
 
 void add_conversion_options(CLI::App* sub, ConversionOptions& options) {
   sub->add_option("--data", options.data,
@@ -194,13 +228,13 @@ Converted run_conversion(Conversion conversion, const fs::path& source_folder, c
 
   if (recovery) {
     const Teacher teacher{source.get(), options.recover_teacher.value_or(kRecoveryTeacher)};
-    const LoopResult trained = recover(*result.model, teacher, pool, text, *recovery, out);
+    const LoopResult trained = recover(*result.model, teacher, pool, text, *recovery, recovery_folder(out));
     result.interrupted = trained.interrupted;
     if (result.interrupted) {
-      say("stopped: nothing is written");
+      say(fmt::format("stopped after step {} of the recovery: the same command goes on from there", trained.step));
       return result;
     }
-    result.receipt.recovery = {.steps = trained.steps_done,
+    result.receipt.recovery = {.steps = trained.step,
                                .tokens = trained.tokens,
                                .lr = recovery->schedule.peak,
                                .teacher = teacher.weight,

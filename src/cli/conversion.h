@@ -50,8 +50,13 @@ struct Converted {
   bool interrupted = false;  // during the recovery
 };
 
-// Converts the model of `source`. `out` is the folder being made, for the recovery's metrics (recovery.jsonl).
+// Converts the model of `source`. A recovery keeps its checkpoints in recovery_folder(out) of the folder that is being
+// made; one that was stopped there, of the same request, is gone on with.
 Converted run_conversion(Conversion conversion, const std::filesystem::path& source, const ConversionOptions& options,
                          const Globals& globals, const std::filesystem::path& out);
+std::filesystem::path recovery_folder(const std::filesystem::path& out);
+bool recovery_can_go_on(const std::filesystem::path& out);
+// When the model is written: leaves the metrics, as recovery.jsonl, where there was a recovery.
+void end_recovery(const std::filesystem::path& out, bool recovered);
 
 }  // namespace transept

@@ -34,7 +34,8 @@ int64_t shard_bytes(const std::string& text) {
   return static_cast<int64_t>(*bytes);
 }
 
-// Where the folder is made before it gets its name, so that a stop leaves no half of it.
+// Where the folder is made before it gets its name, so that a stop leaves no half of it. A recovery that was stopped
+// there stays.
 fs::path part_folder(const fs::path& out, bool overwrite, const fs::path& source) {
   std::error_code code;
   if (fs::exists(out, code)) {
@@ -45,8 +46,10 @@ fs::path part_folder(const fs::path& out, bool overwrite, const fs::path& source
   }
   fs::path part = out;
   part += ".part";
-  fs::remove_all(part);
   make_writable_folder(part);
+  for (const auto& entry : fs::directory_iterator(part)) {
+    if (entry.path() != recovery_folder(part)) fs::remove_all(entry.path());
+  }
   return part;
 }
 
@@ -57,12 +60,12 @@ void check_family(const std::string& name) {
   throw InputError("--family", "\"" + name + "\" is unknown", "known are " + known);
 }
 
-// What was begun goes, unless it got its name.
+// What was begun goes, unless it got its name, or a recovery can go on there.
 struct Begun {
   fs::path folder;
   ~Begun() {
     std::error_code code;
-    fs::remove_all(folder, code);
+    if (!recovery_can_go_on(folder)) fs::remove_all(folder, code);
   }
 };
 
@@ -126,6 +129,7 @@ int run(const Options& o, const Globals& globals) {
   }
   save_model(*model, part, options);
   copy_companions(source, part);
+  end_recovery(part, receipt && receipt->recovery);
   fs::path previous = out;
   previous += ".previous";
   replace_folder_atomic(part, out, previous);

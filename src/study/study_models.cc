@@ -21,8 +21,6 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kCheckpointSeconds = 20;  // a kill loses about so much of training, and saving stays unnoticed
-
 Json first_steps(const Json& recipe, size_t steps) {
   return Json(Json::array_t(recipe.begin(), recipe.begin() + static_cast<std::ptrdiff_t>(steps)));
 }
@@ -173,12 +171,7 @@ std::unique_ptr<Model> StudyModels::trained(const ModelStep& step, Making making
   hooks.progress = [&](const ProgressState& state) {
     if (hooks_.progress) hooks_.progress(state, static_cast<double>(state.step) * step_flops);
   };
-  hooks.save_due = [last = std::chrono::steady_clock::now()]() mutable {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last < std::chrono::seconds(kCheckpointSeconds)) return false;
-    last = now;
-    return true;
-  };
+  hooks.save_due = save_now_and_then();
   const auto begin = std::chrono::steady_clock::now();
   const LoopResult result =
       run_training(*making.model, pool_, corpus_, vocabulary_, config, folder, run, resume,

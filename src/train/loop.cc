@@ -16,6 +16,8 @@ namespace transept {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr Clock::duration kBetweenSaves = std::chrono::seconds(20);  // at the least
+constexpr int kTimesASave = 20;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double median(std::vector<double> values) {
@@ -152,6 +154,17 @@ double measure_step_seconds(Model& model, ThreadPool& pool, const Corpus& corpus
     if (i > 0) seconds.push_back(seconds_since(start));  // the first one meets cold memory
   }
   return median(seconds);
+}
+
+std::function<bool()> save_now_and_then() {
+  // From `saved` to the call after it, one save and one step have passed.
+  return [saved = Clock::now(), wait = kBetweenSaves, after_save = false]() mutable {
+    const Clock::time_point now = Clock::now();
+    if (after_save) wait = std::max(kBetweenSaves, kTimesASave * (now - saved));
+    after_save = now - saved >= wait;
+    if (after_save) saved = now;
+    return after_save;
+  };
 }
 
 LoopResult run_training(Model& model, ThreadPool& pool, const Corpus& corpus, const Vocabulary& vocabulary,

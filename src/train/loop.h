@@ -95,6 +95,10 @@ struct LoopHooks {
   const std::atomic<bool>* stop = nullptr;             // set by a signal: save and return
 };
 
+// A LoopHooks::save_due of runs that nobody set an interval for: every 20 seconds, or more seldom where saving would
+// take more than a twentieth of the time. A kill loses about so much.
+std::function<bool()> save_now_and_then();
+
 struct LoopResult {
   int64_t step = 0;                                        // of the run, at the end
   int64_t steps_done = 0;                                  // here

@@ -48,7 +48,7 @@ struct UptrainStep {
     v("steps", steps, AtLeast{1}, "optimizer steps");
     v("lr", lr, Above{0}, "highest learning rate");
     v("teacher", teacher, Between{0, 1},
-      "share of the loss that is the divergence from the model that the last train step left");
+      "share of the loss that is the divergence from the model that the train step left");
   }
 };
 

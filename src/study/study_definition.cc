@@ -342,8 +342,7 @@ class DefinitionReader {
         problems_.push_back({at(place), "measures a model, and the cell has none", "give the cell a \"model\""});
       cell.measurements.push_back(*measurement);
     }
-    if (std::any_of(definition_.cells.begin(), definition_.cells.end(),
-                    [&](const DefinedCell& other) { return other.axes == cell.axes; })) {
+    if (!cells_.insert(cell.axes.dump()).second) {
       problems_.push_back({at(path), "has the axes of another cell: " + axes.dump(), "tell them apart by an axis"});
     }
     definition_.cells.push_back(std::move(cell));
@@ -400,6 +399,7 @@ class DefinitionReader {
   std::string where_;
   Problems problems_;
   Json axes_ = Json::object();
+  std::set<std::string> cells_;  // the axes of each
   StudyDefinition definition_;
 };
 

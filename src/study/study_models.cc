@@ -121,14 +121,9 @@ std::unique_ptr<Model> StudyModels::apply(const TrainStep& step, Making making) 
 
 std::unique_ptr<Model> StudyModels::apply(const UptrainStep& step, Making making) {
   making.model = with_spec(*making.model, making.model->spec(), true);
-  const std::unique_ptr<Model> teacher = step.teacher > 0 ? last_trained(making) : nullptr;
+  std::unique_ptr<Model> teacher;  // what the recipe began with
+  if (step.teacher > 0) teacher = load_model(folder_ / name_of(making.recipe, 1, making.seed) / "checkpoint");
   return trained(step, std::move(making), {teacher.get(), step.teacher});
-}
-
-std::unique_ptr<Model> StudyModels::last_trained(const Making& making) const {
-  size_t steps = making.step;
-  while (making.recipe.at(steps - 1).at("kind") != TrainStep::kName) --steps;
-  return load_model(folder_ / name_of(making.recipe, steps, making.seed) / "checkpoint");
 }
 
 std::unique_ptr<Model> StudyModels::apply(const StretchStep& step, Making making) {

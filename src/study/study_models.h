@@ -50,8 +50,6 @@ class StudyModels {
   std::unique_ptr<Model> apply(const KvHeadsStep& step, Making making);
   std::unique_ptr<Model> apply(const UptrainStep& step, Making making);
   std::unique_ptr<Model> apply(const StretchStep& step, Making making);
-  // What the recipe's last `train` step before the one that is due left.
-  std::unique_ptr<Model> last_trained(const Making& making) const;
   // Trains the model by the step's configuration, and puts it down.
   std::unique_ptr<Model> trained(const ModelStep& step, Making making, const Teacher& teacher = {});
 

@@ -10,6 +10,7 @@
 #include "convert/family.h"
 #include "plan/machine_type.h"
 #include "plan/scaling_runs.h"
+#include "study/study_models.h"
 #include "support/temp_folder.h"
 #include "text/tokenizer.h"
 
@@ -96,15 +97,28 @@ void read_machines(std::string_view bytes) {
   }
 }
 
+void read_study(std::string_view bytes) {
+  const Json document = parse_json(bytes, "study.json");
+  for (const StudySize size : {StudySize::kFull, StudySize::kQuick}) {
+    const StudyDefinition study = read_study_definition(document, size, "study.json");
+    TRANSEPT_CHECK(!study.cells.empty() && study.seeds > 0);
+    for (const DefinedCell& cell : study.cells) {
+      TRANSEPT_CHECK(cell.steps.size() == cell.recipe.size() && cell.measurements.size() == cell.measures.size());
+      for (const ModelStep& step : cell.steps) training_of(study, step, 0);
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const Reader> readers() {
-  static constexpr std::array<Reader, 6> all{{{"safetensors", read_safetensors},
+  static constexpr std::array<Reader, 7> all{{{"safetensors", read_safetensors},
                                               {"config", read_config},
                                               {"tokenizer_json", read_tokenizer_json},
                                               {"sentencepiece", read_sentencepiece},
                                               {"scaling_runs", read_scaling_runs},
-                                              {"machines", read_machines}}};
+                                              {"machines", read_machines},
+                                              {"study", read_study}}};
   return all;
 }
 

@@ -238,7 +238,7 @@ TEST_F(StudyRunTest, AStoppedStudyEndsAsOneThatWasNot) {
 }
 
 // Its source has hardly learned anything, so that text alone leads far away from it.
-TEST_F(StudyRunTest, TheTeacherIsWhatTheLastTrainingLeft) {
+TEST_F(StudyRunTest, TheTeacherIsWhatTrainingLeft) {
   const TempFolder folder;
   Json study = small_study();
   study["seeds"] = 1;

@@ -124,7 +124,8 @@ class ConvertKvHeads(Prepared):
             whole, stopped = ((self.tmp / out / name).read_bytes() for out in ("whole", "stopped"))
             if name == "receipt.json":
                 whole, stopped = (json.loads(text) for text in (whole, stopped))
-                self.assertGreater(whole["recovery"].pop("seconds"), stopped["recovery"].pop("seconds"))
+                for receipt in (whole, stopped):
+                    self.assertGreater(receipt["recovery"].pop("seconds"), 0)
             self.assertEqual(whole, stopped, name)
         self.assertEqual(len((self.tmp / "stopped/recovery.jsonl").read_text().splitlines()), 300)
         self.assertEqual([p.name for p in self.tmp.glob("stopped*")], ["stopped"])

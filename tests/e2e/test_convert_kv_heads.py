@@ -102,22 +102,27 @@ class ConvertKvHeads(Prepared):
         self.assertLess(taught["logits"]["recovered"]["kl_nats"], alone["logits"]["recovered"]["kl_nats"])
         self.assertEqual(taught["loss"]["after"], alone["loss"]["after"])
 
+    def stop_while_recovering(self, command: list, out, stop: signal.Signals) -> int:
+        """Runs the command until its recovery has done a step more than the log of `out` has, and stops it; the status that it ends with."""
+        log = out.with_name(out.name + ".part") / "recovery/metrics.jsonl"
+        before = len(log.read_text().splitlines()) if log.exists() else 0
+        child = subprocess.Popen([str(BIN), *map(str, command), "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        while child.poll() is None and not (log.exists() and len(log.read_text().splitlines()) > before):
+            time.sleep(0.01)
+        child.send_signal(stop)
+        status = child.wait(60)
+        self.assertEqual(child.stdout.read(), b"")
+        self.assertFalse(out.exists(), "no model that is not whole")
+        return status
+
     def test_a_stopped_recovery_goes_on(self):
         command = ["convert", self.model, "--kv-heads", 1, "--data", self.text_file, "--recover", 300, "--recover-batch", 4]
         self.run_ok(*command, "--out", self.tmp / "whole")
-        log = self.tmp / "stopped.part/recovery/metrics.jsonl"
         for stop, status in ((signal.SIGINT, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
-            before = len(log.read_text().splitlines()) if log.exists() else 0
-            child = subprocess.Popen([str(BIN), *map(str, command), "--out", str(self.tmp / "stopped")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            self.addCleanup(child.stdout.close)
-            self.addCleanup(child.wait)
-            self.addCleanup(child.kill)
-            while child.poll() is None and not (log.exists() and len(log.read_text().splitlines()) > before):
-                time.sleep(0.01)
-            child.send_signal(stop)
-            self.assertEqual(child.wait(60), status)
-            self.assertEqual(child.stdout.read(), b"")
-            self.assertFalse((self.tmp / "stopped").exists(), "no model that is not whole")
+            self.assertEqual(self.stop_while_recovering(command, self.tmp / "stopped", stop), status)
         done = self.run_ok(*command, "--out", self.tmp / "stopped")
         self.assertIn("goes on after step", done.stderr)
         for name in ("model.safetensors", "config.json", "receipt.json"):
@@ -131,16 +136,9 @@ class ConvertKvHeads(Prepared):
         self.assertEqual([p.name for p in self.tmp.glob("stopped*")], ["stopped"])
 
     def test_another_recovery_does_not_go_on(self):
-        part = self.tmp / "out.part/recovery"
-        command = [str(BIN), "convert", str(self.model), "--kv-heads", "1", "--data", str(self.text_file), "--out", str(self.tmp / "out"), "--recover", "100000"]
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(child.wait)
-        self.addCleanup(child.kill)
-        while child.poll() is None and not ((part / "metrics.jsonl").exists() and (part / "metrics.jsonl").stat().st_size):
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(60), 130)
-        self.assertTrue((part / "checkpoint").exists())
+        command = ["convert", self.model, "--kv-heads", 1, "--data", self.text_file, "--recover", 100000]
+        self.assertEqual(self.stop_while_recovering(command, self.tmp / "out", signal.SIGINT), 130)
+        self.assertTrue((self.tmp / "out.part/recovery/checkpoint").exists())
         self.assertIn("another one", self.run_ok("convert", self.model, "--kv-heads", 2, "--data", self.text_file, "--out", self.tmp / "out", "--recover", 2).stderr)
         self.assertEqual(len((self.tmp / "out/recovery.jsonl").read_text().splitlines()), 2)
         self.assertFalse((self.tmp / "out.part").exists())
